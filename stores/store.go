@@ -1,0 +1,71 @@
+package stores
+
+import (
+	"context"
+	"time"
+)
+
+// Store counts hits. All methods of a Store, and of the optional interfaces below,
+// are safe for concurrent use, also by many processes over the same data.
+type Store interface {
+	// Take checks the hit against its limit and, if it is allowed, counts it, in one
+	// atomic step. A refusal is a Decision, never an error, and changes nothing.
+	//
+	// An error means that no decision was reached. It wraps ErrInvalid (from
+	// Hit.Validate, which Take calls first), errors.ErrUnsupported (a limit or a cost
+	// that this store can't serve), one of ErrUnavailable, ErrThrottled and
+	// ErrMisconfigured, or it is ctx's own error. When ctx is done beforehand nothing
+	// is sent and nothing is counted.
+	Take(ctx context.Context, hit Hit) (Decision, error)
+}
+
+// The interfaces below are optional. Assert for them once and heed
+// errors.ErrUnsupported: an implementation that wraps another store has every
+// method and returns it where the inner store lacks one.
+
+// Batcher decides about several hits with as few round trips as the store allows.
+type Batcher interface {
+	// TakeAll takes hits in order and stops after the first refusal: out[:n] is
+	// decided, and the hits behind a refusal are not counted. If err is not nil,
+	// hits[n] is undecided and later ones were not tried. len(out) must be at least
+	// len(hits). Neither slice is kept.
+	TakeAll(ctx context.Context, hits []Hit, out []Decision) (n int, err error)
+}
+
+// Peeker looks without counting.
+type Peeker interface {
+	// Peek answers as Take would at this moment, with Remaining as it is now, before
+	// the hit. It writes nothing.
+	Peek(ctx context.Context, hit Hit) (Decision, error)
+}
+
+// Resetter forgets.
+type Resetter interface {
+	// Reset forgets all that was counted under the hit's key; a key that is not
+	// there is no error. The hit's Cost is ignored.
+	Reset(ctx context.Context, hit Hit) error
+}
+
+// Refunder gives back.
+type Refunder interface {
+	// Refund gives the hit's Cost back to its key: never below zero used, and
+	// without opening, moving or extending a window. A key that is not there is no
+	// error.
+	Refund(ctx context.Context, hit Hit) error
+}
+
+// Debtor takes what was let through elsewhere out of the quota.
+type Debtor interface {
+	// TakeOwing raises the key's level to min(quota, level+owed), then takes the hit
+	// by the common rule, in one atomic step. A window that the payment opens ends
+	// after until, not after the limit's Window; no payment moves the end of a window
+	// that is open.
+	TakeOwing(ctx context.Context, hit Hit, owed int, until time.Duration) (Decision, error)
+}
+
+// Supporter tells at construction what would fail at each request.
+type Supporter interface {
+	// Supports returns nil if the store can serve the limit, and else an error that
+	// wraps errors.ErrUnsupported and names the alternatives. It asks no server.
+	Supports(limit Limit) error
+}
