@@ -1,0 +1,210 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sallyport/sallyport/internal/clock"
+	"github.com/sallyport/sallyport/internal/table"
+	"github.com/sallyport/sallyport/stores"
+)
+
+const (
+	defaultMaxKeys = 50_000
+	maxMaxKeys     = 1 << 30
+	maxShapes      = 16
+)
+
+// Config configures New. Its zero value is good for most.
+type Config struct {
+	// MaxKeys is the exact cap on keys per limit shape (algorithm, window, block), 1
+	// to 2^30; 0 means 50,000, which takes about 2.5 MB when full. Limits of more
+	// than 16 shapes share the last table.
+	MaxKeys int
+}
+
+// Store counts in memory. Make one with New. It is safe for concurrent use and
+// implements all optional interfaces of package stores. Its decisions have the
+// Source Local.
+type Store struct {
+	maxKeys int
+	clock   clock.Clock
+	shapes  atomic.Pointer[[]*counters]
+	grow    sync.Mutex // adds to shapes
+}
+
+// New returns an empty store. The error wraps stores.ErrInvalid.
+func New(cfg Config) (*Store, error) {
+	if cfg.MaxKeys < 0 || cfg.MaxKeys > maxMaxKeys {
+		return nil, fmt.Errorf("%w memory store: MaxKeys %d: want 0 (for %d) to 2^30", stores.ErrInvalid, cfg.MaxKeys, defaultMaxKeys)
+	}
+	if cfg.MaxKeys == 0 {
+		cfg.MaxKeys = defaultMaxKeys
+	}
+	s := &Store{maxKeys: cfg.MaxKeys}
+	s.shapes.Store(new([]*counters))
+	return s, nil
+}
+
+var errNil = fmt.Errorf("%w: a nil or zero *memory.Store: make one with memory.New", stores.ErrMisconfigured)
+
+// admit is what every method does before it looks at a key.
+func (s *Store) admit(ctx context.Context, hit *stores.Hit) error {
+	if s == nil || s.maxKeys == 0 {
+		return errNil
+	}
+	if err := hit.Validate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Supports(hit.Limit)
+}
+
+// Supports returns nil for stores.FixedWindow without a block, and for other limits
+// an error that wraps errors.ErrUnsupported.
+func (s *Store) Supports(limit stores.Limit) error {
+	if limit.Algorithm != stores.Fixed {
+		return fmt.Errorf("memory store: %w: algorithm %s: use a fixed window", errors.ErrUnsupported, limit.Algorithm)
+	}
+	if limit.Block != 0 {
+		return fmt.Errorf("memory store: %w: a block: use a fixed window without one, as long as the block", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// Take implements stores.Store. It does not allocate.
+func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
+	if err := s.admit(ctx, &hit); err != nil {
+		return stores.Decision{}, err
+	}
+	cost := int64(max(1, hit.Cost))
+	if cost > int64(hit.Limit.Quota) {
+		return stores.Decision{Source: stores.Local}, nil
+	}
+	return s.of(hit.Limit).take(hit.Key, hit.Limit, cost, 0, 0, s.clock.Now()), nil
+}
+
+// TakeOwing implements stores.Debtor. A negative owed, or an until outside of 0 to
+// the limit's Window, is an error that wraps stores.ErrInvalid.
+func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until time.Duration) (stores.Decision, error) {
+	if err := s.admit(ctx, &hit); err != nil {
+		return stores.Decision{}, err
+	}
+	if owed < 0 || until < 0 || until > hit.Limit.Window {
+		return stores.Decision{}, fmt.Errorf("%w debt: %d until %s", stores.ErrInvalid, owed, until)
+	}
+	cost := int64(max(1, hit.Cost))
+	return s.of(hit.Limit).take(hit.Key, hit.Limit, cost, int64(owed), int64(until), s.clock.Now()), nil
+}
+
+// TakeAll implements stores.Batcher: one Take after the other, with no lock held
+// between them.
+func (s *Store) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Decision) (int, error) {
+	if len(out) < len(hits) {
+		return 0, fmt.Errorf("%w batch: room for %d decisions on %d hits", stores.ErrInvalid, len(out), len(hits))
+	}
+	for i := range hits {
+		d, err := s.Take(ctx, hits[i])
+		if err != nil {
+			return i, err
+		}
+		if out[i] = d; !d.Allowed {
+			return i + 1, nil
+		}
+	}
+	return len(hits), nil
+}
+
+// Peek implements stores.Peeker. The key does not count as touched.
+func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
+	if err := s.admit(ctx, &hit); err != nil {
+		return stores.Decision{}, err
+	}
+	return s.of(hit.Limit).peek(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now()), nil
+}
+
+// Reset implements stores.Resetter.
+func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
+	hit.Cost = 0
+	if err := s.admit(ctx, &hit); err != nil {
+		return err
+	}
+	s.of(hit.Limit).reset(hit.Key)
+	return nil
+}
+
+// Refund implements stores.Refunder.
+func (s *Store) Refund(ctx context.Context, hit stores.Hit) error {
+	if err := s.admit(ctx, &hit); err != nil {
+		return err
+	}
+	s.of(hit.Limit).refund(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now())
+	return nil
+}
+
+// Len returns the number of keys held, over all limit shapes. Expired keys count
+// until they are met; MaxKeys times the number of shapes is never exceeded.
+func (s *Store) Len() int { return s.Stats().Keys }
+
+// Stats are the sizes and counters of a Store, over all limit shapes. They are cheap
+// to ask for.
+type Stats struct {
+	Keys        int    // as Len
+	Held        int    // of them, keys whose quota is used up or that are blocked
+	Evicted     uint64 // keys removed to make room, since the start
+	EvictedLive uint64 // of them, keys whose window was not over: what an attacker has made the store forget
+	EvictedHeld uint64 // of the live ones, keys whose quota was used up
+}
+
+// Stats returns the sizes and counters.
+func (s *Store) Stats() Stats {
+	var all Stats
+	if s == nil || s.maxKeys == 0 {
+		return all
+	}
+	for _, c := range *s.shapes.Load() {
+		keys, held, t := c.stats()
+		all.Keys += keys
+		all.Held += held
+		all.Evicted += t.Evicted
+		all.EvictedLive += t.EvictedLive
+		all.EvictedHeld += t.EvictedHeld
+	}
+	return all
+}
+
+// of returns the counters for limits of this shape. Each shape has a table of its
+// own, so that a flood of keys under one limit evicts nothing under another.
+func (s *Store) of(limit stores.Limit) *counters {
+	want := shapeOf(limit)
+	for _, c := range *s.shapes.Load() {
+		if c.shape == want {
+			return c
+		}
+	}
+	return s.add(want)
+}
+
+func (s *Store) add(want shape) *counters {
+	s.grow.Lock()
+	defer s.grow.Unlock()
+	known := *s.shapes.Load()
+	for _, c := range known {
+		if c.shape == want {
+			return c
+		}
+	}
+	if len(known) == maxShapes {
+		return known[maxShapes-1]
+	}
+	c := &counters{shape: want, table: table.New[record](s.maxKeys)}
+	more := append(known[:len(known):len(known)], c)
+	s.shapes.Store(&more)
+	return c
+}
