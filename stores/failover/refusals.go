@@ -1,0 +1,123 @@
+package failover
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sallyport/sallyport/internal/table"
+	"github.com/sallyport/sallyport/stores"
+)
+
+const (
+	defaultMaxKeys = 50_000
+
+	// holdLeast is for how long a refusal is remembered at least, and half of its
+	// RetryAfter at most. So a client that hammers costs one call after half the
+	// time, one after half of the rest, and so on: about log2(window/10s)+1 in a
+	// window. And what another instance does about the key (a Reset) is seen here.
+	holdLeast = 10 * time.Second
+
+	stripes = 1024
+)
+
+// refusals remembers what the shared store refused, so that it need not be asked
+// again before its answer can change.
+type refusals struct {
+	mu    sync.Mutex
+	table *table.Table[refusal]
+
+	// changed counts, for each group of keys, what was done here that may make a
+	// refused key allowed again. An answer whose call began at another count is not
+	// remembered. Groups are chosen by a seeded hash: nobody can aim at one.
+	changed [stripes]atomic.Uint32
+}
+
+// refusal is one answer. It holds for a limit of this quota and block, for hits of
+// this cost or more; what is left of the quota may suffice for cheaper ones.
+type refusal struct {
+	end, reset int64 // when the hit passes; when the whole quota is back
+	block      time.Duration
+	quota      int
+	cost       int
+	remaining  int
+}
+
+func newRefusals(maxKeys int) *refusals {
+	if maxKeys == 0 {
+		maxKeys = defaultMaxKeys
+	}
+	return &refusals{table: table.New[refusal](maxKeys)}
+}
+
+// recall answers the hit from memory if a refusal of it is sure to hold still. The
+// record is touched, so that a key that is in use stays.
+func (r *refusals) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
+	hash := r.table.Hash(hit.Key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.table.Find(hash)
+	if i < 0 || now >= r.table.Until(i) {
+		return stores.Decision{}, false
+	}
+	rec := r.table.At(i)
+	if rec.quota != hit.Limit.Quota || rec.block != hit.Limit.Block || max(1, hit.Cost) < rec.cost {
+		return stores.Decision{}, false
+	}
+	r.table.Touch(i, 0)
+	return stores.Decision{
+		Source:     stores.Remembered,
+		Remaining:  rec.remaining,
+		RetryAfter: time.Duration(rec.end - now),
+		ResetAfter: time.Duration(max(rec.reset, rec.end) - now),
+	}, true
+}
+
+// mark is to be taken before a call whose answer may be remembered.
+func (r *refusals) mark(hit *stores.Hit) uint32 {
+	return r.changed[r.table.Hash(hit.Key)%stripes].Load()
+}
+
+// remember keeps the refusal d of a call that began at mark.
+func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, mark uint32, now int64) {
+	hash := r.table.Hash(hit.Key)
+	if d.RetryAfter <= time.Millisecond {
+		return
+	}
+	rec := refusal{
+		end:       now + int64(d.RetryAfter),
+		reset:     now + int64(d.ResetAfter),
+		block:     hit.Limit.Block,
+		quota:     hit.Limit.Quota,
+		cost:      max(1, hit.Cost),
+		remaining: d.Remaining,
+	}
+	hold := min(d.RetryAfter, max(holdLeast, d.RetryAfter/2))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed[hash%stripes].Load() != mark {
+		return
+	}
+	i := r.table.Find(hash)
+	if i < 0 {
+		i = r.table.Insert(hash, now)
+	} else if old := r.table.At(i); now < r.table.Until(i) && old.quota == rec.quota && old.block == rec.block && old.cost < rec.cost {
+		// A smaller hit was refused already while this one was on its way.
+		r.table.Touch(i, 0)
+		return
+	}
+	*r.table.At(i) = rec
+	r.table.SetUntil(i, now+int64(hold))
+	r.table.Touch(i, 0)
+}
+
+// drop forgets the key's refusal, and any that is on its way.
+func (r *refusals) drop(hit *stores.Hit) {
+	hash := r.table.Hash(hit.Key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed[hash%stripes].Add(1)
+	if i := r.table.Find(hash); i >= 0 {
+		r.table.Delete(i)
+	}
+}
