@@ -29,6 +29,9 @@ type Batcher interface {
 	// decided, and the hits behind a refusal are not counted. If err is not nil,
 	// hits[n] is undecided and later ones were not tried. len(out) must be at least
 	// len(hits). Neither slice is kept.
+	//
+	// A store that remembers refusals may find one before it charges any hit; the
+	// decisions before it then say Allowed from the Source None.
 	TakeAll(ctx context.Context, hits []Hit, out []Decision) (n int, err error)
 }
 

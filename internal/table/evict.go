@@ -2,13 +2,20 @@ package table
 
 import "math/bits"
 
-// Class returns the open class of a key that has used this much of its quota:
+// Open returns the class of a key that has used this much of its quota, and not all:
 // floor(log2 used), at most 15.
-func Class(used int64) int {
-	if used < 2 {
+func Open(used int64) int { return min(log2(used), openClasses-1) }
+
+// Held returns the class of a key that has used up its quota. Keys of different
+// quotas may share a table; the classes keep those apart that were cheap to fill, or
+// an attacker would have keys of a large quota forgotten at the price of small ones.
+func Held(quota int64) int { return openClasses + min(log2(quota), heldClasses-1) }
+
+func log2(n int64) int {
+	if n < 2 {
 		return 0
 	}
-	return min(bits.Len64(uint64(used))-1, openClasses-1)
+	return bits.Len64(uint64(n)) - 1
 }
 
 // Insert makes a slot for a hash that Find did not find, as the newest of class 0
@@ -19,13 +26,13 @@ func Class(used int64) int {
 // the table is full nevertheless, one key is evicted:
 //
 //   - one that has expired, if one of the oldest has;
-//   - else the oldest held one, if held keys fill 7/8 of the table;
+//   - else the oldest of the lowest held class, if held keys fill 7/8 of the table;
 //   - else the oldest of the lowest class that has any, except that class 0 keeps
 //     1/16 of the table, so that newcomers live long enough to climb;
-//   - else the oldest held one.
+//   - else the oldest of the lowest held class.
 //
-// To have a held key forgotten an attacker must therefore use up as many quotas as
-// fill 7/8 of the table, and to have one with u used forgotten he must bring nearly
+// To have a held key forgotten an attacker must therefore use up as many quotas of
+// that size as fill 7/8 of the table, and to have one with u used forgotten he must bring nearly
 // all other keys to u/2 or more.
 func (t *Table[R]) Insert(hash uint64, now int64) int {
 	t.sweep(now)
@@ -61,7 +68,7 @@ func (t *Table[R]) sweep(now int64) {
 		if int(t.hand) >= len(t.slots) {
 			t.hand = 0
 		}
-		if s := &t.slots[t.hand]; s.class != classes && s.until <= now {
+		if s := &t.slots[t.hand]; s.class != unused && s.until <= now {
 			t.Delete(int(t.hand))
 		}
 		t.hand++
@@ -74,7 +81,7 @@ func (t *Table[R]) evict(now int64) {
 	t.stats.Evicted++
 	if now < s.until {
 		t.stats.EvictedLive++
-		if s.class == Held {
+		if s.class >= openClasses {
 			t.stats.EvictedHeld++
 		}
 	}
@@ -84,7 +91,7 @@ func (t *Table[R]) evict(now int64) {
 // victim picks the slot to be evicted from a full table.
 func (t *Table[R]) victim(now int64) uint32 {
 	lowest := t.lowestOpen()
-	held := t.lists[Held].oldest
+	held := t.lowestHeld()
 	if held != none && t.slots[held].until <= now {
 		return held
 	}
@@ -94,7 +101,7 @@ func (t *Table[R]) victim(now int64) uint32 {
 	if t.slots[lowest].until <= now {
 		return lowest
 	}
-	if held != none && t.lists[Held].len >= t.limit-t.limit/8 {
+	if held != none && t.held >= t.limit-t.limit/8 {
 		return held
 	}
 	return lowest
@@ -114,6 +121,15 @@ func (t *Table[R]) lowestOpen() uint32 {
 	return t.lists[0].oldest
 }
 
+func (t *Table[R]) lowestHeld() uint32 {
+	for c := openClasses; c < classes; c++ {
+		if t.lists[c].len > 0 {
+			return t.lists[c].oldest
+		}
+	}
+	return none
+}
+
 // grow doubles the slots, up to the limit, and keeps the index at most half full.
 func (t *Table[R]) grow() {
 	old := len(t.slots)
@@ -122,7 +138,7 @@ func (t *Table[R]) grow() {
 	copy(slots, t.slots)
 	t.slots = slots
 	for n := size - 1; n >= old; n-- {
-		t.slots[n] = slot[R]{class: classes, prev: none, next: t.free}
+		t.slots[n] = slot[R]{class: unused, prev: none, next: t.free}
 		t.free = uint32(n)
 	}
 	length := 1 << bits.Len(uint(2*size-1))
@@ -135,7 +151,7 @@ func (t *Table[R]) grow() {
 		t.index[i] = none
 	}
 	for n := range t.slots {
-		if t.slots[n].class == classes {
+		if t.slots[n].class == unused {
 			continue
 		}
 		at := uint32(t.slots[n].hash) & t.mask

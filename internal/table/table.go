@@ -19,9 +19,9 @@ import "hash/maphash"
 
 const (
 	openClasses = 16
-	// Held is the class of keys whose quota is used up.
-	Held    = openClasses
-	classes = openClasses + 1
+	heldClasses = 16
+	classes     = openClasses + heldClasses
+	unused      = classes // stands for the class in a slot without a key
 
 	firstSlots = 64
 	none       = ^uint32(0)
@@ -37,6 +37,7 @@ type Table[R any] struct {
 	free  uint32 // head of the chain of unused slots, linked by next
 	hand  uint32
 	keys  int
+	held  int // keys in held classes
 	lists [classes]list
 	stats Stats
 	seed  maphash.Seed
@@ -46,7 +47,7 @@ type slot[R any] struct {
 	hash       uint64
 	until      int64 // live while now < until
 	prev, next uint32
-	class      uint8 // unused if equal to classes
+	class      uint8
 	record     R
 }
 
@@ -73,7 +74,7 @@ func New[R any](limit int) *Table[R] {
 
 // Clear forgets all keys and gives the memory back. The counters stay.
 func (t *Table[R]) Clear() {
-	t.slots, t.index, t.keys, t.hand, t.free = nil, nil, 0, 0, none
+	t.slots, t.index, t.keys, t.held, t.hand, t.free = nil, nil, 0, 0, 0, none
 	for c := range t.lists {
 		t.lists[c] = list{newest: none, oldest: none}
 	}
@@ -83,8 +84,8 @@ func (t *Table[R]) Clear() {
 // included. It never exceeds the limit.
 func (t *Table[R]) Len() int { return t.keys }
 
-// HeldLen returns the number of keys in the class Held.
-func (t *Table[R]) HeldLen() int { return t.lists[Held].len }
+// HeldLen returns the number of keys whose quota is used up.
+func (t *Table[R]) HeldLen() int { return t.held }
 
 // Stats returns the counters.
 func (t *Table[R]) Stats() Stats { return t.stats }
@@ -120,8 +121,7 @@ func (t *Table[R]) Until(i int) int64 { return t.slots[i].until }
 // taken for another key.
 func (t *Table[R]) SetUntil(i int, until int64) { t.slots[i].until = until }
 
-// Touch makes the slot the newest of its class: Held, or 0 to 15 as Class gives
-// it.
+// Touch makes the slot the newest of a class that Open or Held gave.
 func (t *Table[R]) Touch(i, class int) {
 	n := uint32(i)
 	l := &t.lists[class]
@@ -139,6 +139,9 @@ func (t *Table[R]) Touch(i, class int) {
 	}
 	l.newest = n
 	l.len++
+	if class >= openClasses {
+		t.held++
+	}
 }
 
 func (t *Table[R]) unlink(n uint32) {
@@ -155,6 +158,9 @@ func (t *Table[R]) unlink(n uint32) {
 		l.oldest = s.prev
 	}
 	l.len--
+	if s.class >= openClasses {
+		t.held--
+	}
 }
 
 // Delete forgets the key in a slot.
@@ -162,7 +168,7 @@ func (t *Table[R]) Delete(i int) {
 	n := uint32(i)
 	t.unindex(n)
 	t.unlink(n)
-	t.slots[n] = slot[R]{class: classes, prev: none, next: t.free}
+	t.slots[n] = slot[R]{class: unused, prev: none, next: t.free}
 	t.free = n
 	t.keys--
 }

@@ -31,9 +31,14 @@ func check[R any](t testing.TB, tb *Table[R]) {
 		require.Equal(t, length, l.len)
 	}
 	require.Len(t, seen, tb.keys)
+	held := 0
+	for c := openClasses; c < classes; c++ {
+		held += tb.lists[c].len
+	}
+	require.Equal(t, held, tb.HeldLen())
 	for n := tb.free; n != none; n = tb.slots[n].next {
 		require.False(t, seen[n], "slot %d is free and used", n)
-		require.Equal(t, uint8(classes), tb.slots[n].class)
+		require.Equal(t, uint8(unused), tb.slots[n].class)
 		seen[n] = true
 	}
 	require.Len(t, seen, len(tb.slots))
@@ -142,7 +147,7 @@ func (m *model) removeGone(t *testing.T, tb *Table[int], inserted uint64, now in
 func (m *model) requireVictim(t *testing.T, gone *entry) {
 	held, newcomers := 0, 0
 	count := func(e *entry) {
-		if e.class == Held {
+		if e.class >= openClasses {
 			held++
 		}
 		if e.class == 0 {
@@ -153,7 +158,7 @@ func (m *model) requireVictim(t *testing.T, gone *entry) {
 	open := 0
 	for _, e := range m.keys {
 		count(e)
-		if e.class != Held {
+		if e.class < openClasses {
 			open++
 		}
 	}
@@ -161,16 +166,17 @@ func (m *model) requireVictim(t *testing.T, gone *entry) {
 		if e.class == gone.class {
 			require.Greater(t, e.touched, gone.touched, "the oldest of its class goes")
 		}
-		if gone.class != Held && e.class < gone.class && e.class != 0 {
+		sameSide := (e.class >= openClasses) == (gone.class >= openClasses)
+		if sameSide && e.class < gone.class && e.class != 0 {
 			t.Fatalf("class %d went before class %d", gone.class, e.class)
 		}
 	}
-	if gone.class == Held {
+	if gone.class >= openClasses {
 		require.True(t, held >= m.limit-m.limit/8 || open == 0, "a held key goes only when held keys fill the table: %d of %d", held, m.limit)
 	} else {
 		require.Less(t, held, m.limit-m.limit/8)
 	}
-	if gone.class != 0 && gone.class != Held {
+	if gone.class != 0 && gone.class < openClasses {
 		require.LessOrEqual(t, newcomers, m.limit/16, "beyond its reserve class 0 goes first")
 	}
 }
@@ -183,8 +189,8 @@ func TestFloodKeepsHeld(t *testing.T) {
 		tb.SetUntil(i, 1<<40)
 		tb.Touch(i, class)
 	}
-	add("offender", Held)
-	add("nearly", Class(4))
+	add("offender", Held(5))
+	add("nearly", Open(4))
 	for i := range 1_000_000 {
 		now++
 		add("flood"+strconv.Itoa(i), 0)
@@ -192,6 +198,24 @@ func TestFloodKeepsHeld(t *testing.T) {
 	require.GreaterOrEqual(t, tb.Find(tb.Hash("offender")), 0)
 	require.GreaterOrEqual(t, tb.Find(tb.Hash("nearly")), 0)
 	require.Equal(t, 1000, tb.Len())
+	check(t, tb)
+}
+
+// Keys of a quota of 1 that share the table are no cheap way to have one of a quota
+// of 100 forgotten.
+func TestCheapHeldKeysGoFirst(t *testing.T) {
+	tb := New[int](1000)
+	add := func(key string, class int) {
+		i := tb.Insert(tb.Hash(key), 0)
+		tb.SetUntil(i, 1<<40)
+		tb.Touch(i, class)
+	}
+	add("offender", Held(100))
+	for i := range 100_000 {
+		add("flood"+strconv.Itoa(i), Held(1))
+	}
+	require.GreaterOrEqual(t, tb.Find(tb.Hash("offender")), 0)
+	require.LessOrEqual(t, tb.HeldLen(), 1000)
 	check(t, tb)
 }
 
@@ -213,9 +237,10 @@ func TestExpiredGoWithoutEviction(t *testing.T) {
 	require.Less(t, tb.Len(), 100)
 }
 
-func TestClass(t *testing.T) {
+func TestClasses(t *testing.T) {
 	for used, want := range map[int64]int{-1: 0, 0: 0, 1: 0, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3, 1 << 15: 15, 1 << 40: 15} {
-		require.Equal(t, want, Class(used), "used %d", used)
+		require.Equal(t, want, Open(used), "used %d", used)
+		require.Equal(t, 16+want, Held(used), "quota %d", used)
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Store) TakeEach(ctx context.Context, hits []stores.Hit, open []bool, ou
 	for i := range hits {
 		if err := s.admit(ctx, &hits[i]); err != nil {
 			// Those before it are not charged for a chain that can't be decided.
-			return 0, fmt.Errorf("hit %d of %d: %w", i+1, len(hits), err)
+			return 0, err
 		}
 	}
 	now := s.clock.Now()
@@ -133,7 +133,12 @@ func (s *Store) TakeEach(ctx context.Context, hits []stores.Hit, open []bool, ou
 	return len(hits), nil
 }
 
+// recall answers from memory. A cost above the quota is none of its business: the
+// limit itself refuses that, for ever.
 func (s *Store) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
+	if hit.Cost > hit.Limit.Quota {
+		return stores.Decision{}, false
+	}
 	d, ok := s.refusals.recall(hit, now)
 	if ok {
 		s.counts.remembered.Add(1)
@@ -144,7 +149,7 @@ func (s *Store) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
 // takeOne decides about one hit by the shared store or, if that fails, without it.
 func (s *Store) takeOne(c *call, hit *stores.Hit) (stores.Decision, error) {
 	if hit.Cost > hit.Limit.Quota {
-		// The limit itself refuses, and nobody has to be asked.
+		// Nobody has to be asked.
 		return stores.Decision{}, nil
 	}
 	mark := s.refusals.mark(hit)

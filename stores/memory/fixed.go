@@ -51,9 +51,9 @@ func (c *counters) take(key string, limit stores.Limit, cost, owed, until, now i
 		end, owed = now+int64(limit.Window), 0
 	}
 	if owed > 0 && used < quota {
-		used = min(quota, used+owed)
+		used += min(owed, quota-used)
 	}
-	allowed := used+cost <= quota
+	allowed := cost <= quota-used
 	if allowed {
 		used += cost
 	}
@@ -80,7 +80,7 @@ func (c *counters) peek(key string, limit stores.Limit, cost, now int64) stores.
 		return decide(quota, 0, cost, cost <= quota, 0, 0)
 	}
 	used := c.table.At(i).used
-	return decide(quota, used, cost, used+cost <= quota, c.table.Until(i)-now, int64(limit.Window))
+	return decide(quota, used, cost, cost <= quota-used, c.table.Until(i)-now, int64(limit.Window))
 }
 
 func (c *counters) refund(key string, limit stores.Limit, cost, now int64) {
@@ -114,9 +114,9 @@ func (c *counters) stats() (keys, held int, t table.Stats) {
 
 func class(used, quota int64) int {
 	if used >= quota {
-		return table.Held
+		return table.Held(quota)
 	}
-	return table.Class(used)
+	return table.Open(used)
 }
 
 // decide words a decision; left is the time until the window ends.
