@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"sync"
 	"time"
 
 	"github.com/sallyport/sallyport/internal/table"
@@ -23,9 +22,7 @@ type record struct {
 
 // counters are the keys of one shape.
 type counters struct {
-	shape shape
-	mu    sync.Mutex
-	table *table.Table[record]
+	table *table.Locked[shape, record]
 }
 
 // take pays owed, then takes the hit. A window that the hit opens ends after the
@@ -34,11 +31,11 @@ type counters struct {
 // Readings of the clock may come in another order than the locks: a hit that is
 // older than the window it meets counts in that window, so that no order of arrival
 // mints a second quota.
-func (c *counters) take(key string, limit stores.Limit, cost, owed, until, now int64) stores.Decision {
+func (c counters) take(key string, limit stores.Limit, cost, owed, until, now int64) stores.Decision {
 	quota := int64(limit.Quota)
 	hash := c.table.Hash(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.table.Lock()
+	defer c.table.Unlock()
 	var used, end int64
 	i := c.table.Find(hash)
 	live := i >= 0 && now < c.table.Until(i)
@@ -70,11 +67,11 @@ func (c *counters) take(key string, limit stores.Limit, cost, owed, until, now i
 	return decide(quota, used, cost, allowed, end-now, int64(limit.Window))
 }
 
-func (c *counters) peek(key string, limit stores.Limit, cost, now int64) stores.Decision {
+func (c counters) peek(key string, limit stores.Limit, cost, now int64) stores.Decision {
 	quota := int64(limit.Quota)
 	hash := c.table.Hash(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.table.Lock()
+	defer c.table.Unlock()
 	i := c.table.Find(hash)
 	if i < 0 || now >= c.table.Until(i) {
 		return decide(quota, 0, cost, cost <= quota, 0, 0)
@@ -83,11 +80,11 @@ func (c *counters) peek(key string, limit stores.Limit, cost, now int64) stores.
 	return decide(quota, used, cost, cost <= quota-used, c.table.Until(i)-now, int64(limit.Window))
 }
 
-func (c *counters) refund(key string, limit stores.Limit, cost, now int64) {
+func (c counters) refund(key string, limit stores.Limit, cost, now int64) {
 	quota := int64(limit.Quota)
 	hash := c.table.Hash(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.table.Lock()
+	defer c.table.Unlock()
 	i := c.table.Find(hash)
 	if i < 0 || now >= c.table.Until(i) {
 		return
@@ -97,19 +94,13 @@ func (c *counters) refund(key string, limit stores.Limit, cost, now int64) {
 	c.table.Touch(i, class(r.used, quota))
 }
 
-func (c *counters) reset(key string) {
+func (c counters) reset(key string) {
 	hash := c.table.Hash(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.table.Lock()
+	defer c.table.Unlock()
 	if i := c.table.Find(hash); i >= 0 {
 		c.table.Delete(i)
 	}
-}
-
-func (c *counters) stats() (keys, held int, t table.Stats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.table.Len(), c.table.HeldLen(), c.table.Stats()
 }
 
 func class(used, quota int64) int {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sallyport/sallyport/internal/clock"
@@ -16,7 +14,6 @@ import (
 const (
 	defaultMaxKeys = 50_000
 	maxMaxKeys     = 1 << 30
-	maxShapes      = 16
 )
 
 // Config configures New. Its zero value is good for most.
@@ -31,10 +28,8 @@ type Config struct {
 // implements all optional interfaces of package stores. Its decisions have the
 // Source Local.
 type Store struct {
-	maxKeys int
-	clock   clock.Clock
-	shapes  atomic.Pointer[[]*counters]
-	grow    sync.Mutex // adds to shapes
+	clock  clock.Clock
+	tables *table.Set[shape, record]
 }
 
 // New returns an empty store. The error wraps stores.ErrInvalid.
@@ -45,16 +40,14 @@ func New(cfg Config) (*Store, error) {
 	if cfg.MaxKeys == 0 {
 		cfg.MaxKeys = defaultMaxKeys
 	}
-	s := &Store{maxKeys: cfg.MaxKeys}
-	s.shapes.Store(new([]*counters))
-	return s, nil
+	return &Store{tables: table.NewSet[shape, record](cfg.MaxKeys)}, nil
 }
 
 var errNil = fmt.Errorf("%w: a nil or zero *memory.Store: make one with memory.New", stores.ErrMisconfigured)
 
 // admit is what every method does before it looks at a key.
 func (s *Store) admit(ctx context.Context, hit *stores.Hit) error {
-	if s == nil || s.maxKeys == 0 {
+	if s == nil || s.tables == nil {
 		return errNil
 	}
 	if err := hit.Validate(); err != nil {
@@ -164,47 +157,11 @@ type Stats struct {
 
 // Stats returns the sizes and counters.
 func (s *Store) Stats() Stats {
-	var all Stats
-	if s == nil || s.maxKeys == 0 {
-		return all
+	if s == nil || s.tables == nil {
+		return Stats{}
 	}
-	for _, c := range *s.shapes.Load() {
-		keys, held, t := c.stats()
-		all.Keys += keys
-		all.Held += held
-		all.Evicted += t.Evicted
-		all.EvictedLive += t.EvictedLive
-		all.EvictedHeld += t.EvictedHeld
-	}
-	return all
+	keys, held, t := s.tables.Sum()
+	return Stats{Keys: keys, Held: held, Evicted: t.Evicted, EvictedLive: t.EvictedLive, EvictedHeld: t.EvictedHeld}
 }
 
-// of returns the counters for limits of this shape. Each shape has a table of its
-// own, so that a flood of keys under one limit evicts nothing under another.
-func (s *Store) of(limit stores.Limit) *counters {
-	want := shapeOf(limit)
-	for _, c := range *s.shapes.Load() {
-		if c.shape == want {
-			return c
-		}
-	}
-	return s.add(want)
-}
-
-func (s *Store) add(want shape) *counters {
-	s.grow.Lock()
-	defer s.grow.Unlock()
-	known := *s.shapes.Load()
-	for _, c := range known {
-		if c.shape == want {
-			return c
-		}
-	}
-	if len(known) == maxShapes {
-		return known[maxShapes-1]
-	}
-	c := &counters{shape: want, table: table.New[record](s.maxKeys)}
-	more := append(known[:len(known):len(known)], c)
-	s.shapes.Store(&more)
-	return c
-}
+func (s *Store) of(limit stores.Limit) counters { return counters{s.tables.Of(shapeOf(limit))} }
