@@ -13,6 +13,7 @@ const maxTables = 16
 // concurrent use; what it hands out has a lock of its own.
 type Set[S comparable, R any] struct {
 	limit  int
+	gone   func(*R)
 	tables atomic.Pointer[[]*Locked[S, R]]
 	grow   sync.Mutex
 }
@@ -24,9 +25,9 @@ type Locked[S comparable, R any] struct {
 	shape S
 }
 
-// NewSet returns an empty set of tables for at most limit keys each.
-func NewSet[S comparable, R any](limit int) *Set[S, R] {
-	s := &Set[S, R]{limit: limit}
+// NewSet returns an empty set of tables for at most limit keys each. For gone see New.
+func NewSet[S comparable, R any](limit int, gone func(*R)) *Set[S, R] {
+	s := &Set[S, R]{limit: limit, gone: gone}
 	s.tables.Store(new([]*Locked[S, R]))
 	return s
 }
@@ -53,7 +54,7 @@ func (s *Set[S, R]) add(shape S) *Locked[S, R] {
 	if len(known) == maxTables {
 		return known[maxTables-1]
 	}
-	t := &Locked[S, R]{shape: shape, Table: New[R](s.limit)}
+	t := &Locked[S, R]{shape: shape, Table: New[R](s.limit, s.gone)}
 	more := append(known[:len(known):len(known)], t)
 	s.tables.Store(&more)
 	return t

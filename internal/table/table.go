@@ -41,6 +41,7 @@ type Table[R any] struct {
 	lists [classes]list
 	stats Stats
 	seed  maphash.Seed
+	gone  func(*R) // may be nil
 }
 
 type slot[R any] struct {
@@ -65,19 +66,14 @@ type Stats struct {
 }
 
 // New returns an empty table for at most limit keys, 1 to 2^30. It allocates for
-// the first few keys only and grows as they come.
-func New[R any](limit int) *Table[R] {
-	t := &Table[R]{limit: max(1, min(limit, 1<<30)), seed: maphash.MakeSeed()}
-	t.Clear()
-	return t
-}
-
-// Clear forgets all keys and gives the memory back. The counters stay.
-func (t *Table[R]) Clear() {
-	t.slots, t.index, t.keys, t.held, t.hand, t.free = nil, nil, 0, 0, 0, none
+// the first few keys only and grows as they come. If gone is not nil it is called
+// with each record that is deleted, swept or evicted, under the owner's lock.
+func New[R any](limit int, gone func(*R)) *Table[R] {
+	t := &Table[R]{limit: max(1, min(limit, 1<<30)), seed: maphash.MakeSeed(), free: none, gone: gone}
 	for c := range t.lists {
 		t.lists[c] = list{newest: none, oldest: none}
 	}
+	return t
 }
 
 // Len returns the number of keys in the table, expired ones that were not met yet
@@ -166,6 +162,9 @@ func (t *Table[R]) unlink(n uint32) {
 // Delete forgets the key in a slot.
 func (t *Table[R]) Delete(i int) {
 	n := uint32(i)
+	if t.gone != nil {
+		t.gone(&t.slots[n].record)
+	}
 	t.unindex(n)
 	t.unlink(n)
 	t.slots[n] = slot[R]{class: unused, prev: none, next: t.free}

@@ -36,7 +36,11 @@ var (
 		Text: "shared store not asked: the request's deadline leaves no time for it"}
 	errBusy = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
 		Text: "shared store not asked: too many calls under way"}
-	errHot error = &fault.Error{Kind: stores.ErrHotKey, Definite: true, KeyOnly: true,
+	errPaying = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
+		Text: "shared store not asked: it takes its time to be told what this key was let through without it"}
+	errDoubtful = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
+		Text: "shared store not asked: it may not know of all that this key was let through without it"}
+	errHot = &fault.Error{Kind: stores.ErrHotKey, Definite: true, KeyOnly: true,
 		Text: "shared store not asked: it throttles this key"}
 )
 
@@ -71,17 +75,21 @@ func (s *Store) probablyDials(now int64) bool {
 	return last == 0 || last > 0 && now-last >= int64(idleAfter)
 }
 
+// closed returns why the shared store can't be asked about a hit for the moment, or
+// nil.
+func (s *Store) closed(hit *stores.Hit, now int64) error {
+	if s.hot.is(hit.Key, now) {
+		return errHot
+	}
+	return s.breaker.blocked(now)
+}
+
 // ask puts one question to the shared store, under breaker, deadline and bound. An
-// error is either final or a reason to decide without it.
-func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, certain bool, err error) {
-	if s.hot.is(hit.Key, c.begun) {
-		return d, false, errHot
-	}
-	if err := s.breaker.blocked(c.begun); err != nil {
-		return d, false, err
-	}
+// error is either final or a reason to decide without it; asked tells whether the
+// question reached the store's code.
+func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, certain, asked bool, err error) {
 	if s.start(c); c.ctx == nil {
-		return d, false, errNoTime
+		return d, false, false, errNoTime
 	}
 	select {
 	case s.inFlight <- struct{}{}:
@@ -90,18 +98,18 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 		select {
 		case s.inFlight <- struct{}{}:
 		case <-c.ctx.Done():
-			return d, false, errBusy
+			return d, false, false, errBusy
 		}
 	}
 	defer func() { <-s.inFlight }()
 	if c.ctx.Err() != nil {
-		return d, false, errNoTime
+		return d, false, false, errNoTime
 	}
 
 	p, change, err := s.breaker.admit(s.clock.Now())
 	s.announce(change)
 	if err != nil {
-		return d, false, err
+		return d, false, false, err
 	}
 	if p.probe {
 		s.counts.probes.Add(1)
@@ -119,7 +127,7 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 		s.hot.add(hit.Key, now)
 	}
 	s.announce(s.breaker.settle(p, o, err, now))
-	return d, certain, err
+	return d, certain, true, err
 }
 
 // guarded turns a panic of the shared store into a failure: it would end the process

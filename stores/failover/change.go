@@ -40,13 +40,13 @@ type Change struct {
 // Stats are counters since the start, and the state now. They are cheap to ask for.
 type Stats struct {
 	State      State
-	Shared     uint64 // decisions of the shared store
-	Local      uint64 // decisions of this process's memory
-	Remembered uint64 // decisions by an earlier refusal of the shared store
-	None       uint64 // hits that nobody counted: OutageAllow, OutageRefuse
-	Probes     uint64 // calls that asked whether the shared store is back
-	Debts      int    // keys whose local hits the shared store has still to be told of; 0: it is told of none
-	Memory     memory.Stats
+	Shared     uint64       // decisions of the shared store
+	Local      uint64       // decisions of this process's memory
+	Remembered uint64       // decisions by an earlier refusal of the shared store
+	None       uint64       // hits that nobody counted: OutageAllow, OutageRefuse
+	Probes     uint64       // calls that asked whether the shared store is back
+	Debts      int          // keys of which the shared store has still to be told what was let through without it
+	Memory     memory.Stats // of the fallback
 }
 
 // Stats returns the counters.
@@ -61,7 +61,8 @@ func (s *Store) Stats() Stats {
 		Remembered: s.counts.remembered.Load(),
 		None:       s.counts.none.Load(),
 		Probes:     s.counts.probes.Load(),
-		Memory:     s.local.Stats(),
+		Debts:      int(s.fallback.debts.Load()),
+		Memory:     s.fallback.stats(),
 	}
 }
 

@@ -44,7 +44,7 @@ type Config struct {
 	Reserve time.Duration
 
 	// MaxKeys is the cap on keys of the fallback (per limit shape, see memory.Config)
-	// and on remembered refusals; 0 means 50,000.
+	// and on remembered refusals, 1 to 2^30; 0 means 50,000.
 	MaxKeys int
 
 	// Instances is how many instances of the service may run: while the shared store
@@ -124,18 +124,18 @@ func New(shared stores.Store, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := memory.New(memory.Config{MaxKeys: cfg.MaxKeys})
-	if err != nil {
-		return nil, fmt.Errorf("failover: %w", err)
+	if cfg.MaxKeys < 0 || cfg.MaxKeys > 1<<30 {
+		return nil, fmt.Errorf("%w failover: MaxKeys %d: want 0 (for %d) to 2^30", stores.ErrInvalid, cfg.MaxKeys, defaultMaxKeys)
 	}
 	s := &Store{
 		cfg:      cfg,
 		shared:   shared,
-		local:    local,
+		fallback: newFallback(cfg.MaxKeys, cfg.Instances),
 		inFlight: make(chan struct{}, cfg.MaxInFlight),
 		refusals: newRefusals(cfg.MaxKeys),
 		hot:      newHotKeys(cfg.MaxKeys),
 	}
+	s.debtor, _ = shared.(stores.Debtor)
 	s.take = s.takeShared
 	if c, ok := shared.(certainTaker); ok {
 		s.take = c.TakeCertain

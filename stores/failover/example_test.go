@@ -47,10 +47,8 @@ func Example() {
 	shared.down = true
 	take()
 	take()
-	take()
 	// Output:
 	// shared true 1
-	// local true 1
 	// local true 0
 	// local false 0
 }

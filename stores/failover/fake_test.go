@@ -28,6 +28,7 @@ type fake struct {
 	unsure  bool
 	calls   int
 	applied int
+	paid    int // owed that TakeOwing was told of
 	atOnce  int
 	most    int
 	ctxs    []context.Context
@@ -132,7 +133,15 @@ func (f *fake) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until ti
 	if err := f.begin(ctx, hit); err != nil {
 		return stores.Decision{}, err
 	}
-	return f.mem.TakeOwing(ctx, hit, owed, until)
+	d, err := f.mem.TakeOwing(ctx, hit, owed, until)
+	if err != nil {
+		return d, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.applied++
+	f.paid += owed
+	return d, f.lose
 }
 
 var (

@@ -18,7 +18,7 @@ func newHotKeys(maxKeys int) *hotKeys {
 	if maxKeys == 0 {
 		maxKeys = defaultMaxKeys
 	}
-	return &hotKeys{table: table.New[struct{}](maxKeys)}
+	return &hotKeys{table: table.New[struct{}](maxKeys, nil)}
 }
 
 func (h *hotKeys) is(key string, now int64) bool {

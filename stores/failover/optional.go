@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sallyport/sallyport/stores"
-	"github.com/sallyport/sallyport/stores/memory"
 )
 
 // Supports implements stores.Supporter: both the shared store and the fallback have
@@ -21,7 +20,10 @@ func (s *Store) Supports(limit stores.Limit) error {
 			return err
 		}
 	}
-	return s.local.Supports(limit)
+	if limit.Algorithm != stores.Fixed || limit.Block != 0 {
+		return fmt.Errorf("failover: %w: the fallback counts fixed windows without a block only: use one", errors.ErrUnsupported)
+	}
+	return nil
 }
 
 // Peek implements stores.Peeker. A remembered refusal is heeded. When the shared
@@ -40,19 +42,26 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	if d, ok := s.recall(&hit, now); ok {
 		return d, nil
 	}
-	c := s.newCall(ctx, now)
-	defer c.end()
-	d, _, err := s.ask(&c, &hit, s.peek)
+	k := s.fallback.of(&hit)
+	err := s.closed(&hit, now)
 	if err == nil {
-		d.Source, d.Fault = stores.Shared, nil
-		s.counts.shared.Add(1)
-		return d, nil
+		c := s.newCall(ctx, now)
+		defer c.end()
+		var d stores.Decision
+		if d, _, _, err = s.ask(&c, &hit, s.peek); err == nil {
+			d.Source, d.Fault = stores.Shared, nil
+			s.counts.shared.Add(1)
+			return d, nil
+		}
+		if final(err) {
+			return stores.Decision{}, err
+		}
 	}
-	if final(err) {
-		return stores.Decision{}, err
-	}
-	hit.Outage = stores.OutageFallBack
-	return s.takeWithout(&hit, err, (*memory.Store).Peek)
+	s.breaker.countLocal()
+	s.counts.local.Add(1)
+	d := k.peek(s.clock.Now())
+	d.Source, d.Fault = stores.Local, err
+	return d, nil
 }
 
 // Reset implements stores.Resetter: it clears the key in the shared store, in the
@@ -72,9 +81,8 @@ func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
 	s.refusals.drop(&hit)
 	// Once more behind the call: an answer from before it may have come meanwhile.
 	defer s.refusals.drop(&hit)
-	if err := s.local.Reset(context.WithoutCancel(ctx), hit); err != nil {
-		return err
-	}
+	k := s.fallback.of(&hit)
+	k.reset()
 	return s.order(ctx, &hit, r.Reset)
 }
 
@@ -91,10 +99,10 @@ func (s *Store) RefundAt(ctx context.Context, hit stores.Hit, source stores.Sour
 	if err := s.admit(ctx, &hit); err != nil {
 		return err
 	}
+	k := s.fallback.of(&hit)
 	switch source {
 	case stores.Local:
-		hit.Limit.Quota = max(1, hit.Limit.Quota/s.cfg.Instances)
-		return s.local.Refund(context.WithoutCancel(ctx), hit)
+		k.refund(true, s.clock.Now())
 	case stores.Shared:
 		r, ok := s.shared.(stores.Refunder)
 		if !ok {
@@ -102,48 +110,47 @@ func (s *Store) RefundAt(ctx context.Context, hit stores.Hit, source stores.Sour
 		}
 		s.refusals.drop(&hit)
 		defer s.refusals.drop(&hit)
-		return s.order(ctx, &hit, r.Refund)
+		if err := s.order(ctx, &hit, r.Refund); err != nil {
+			return err
+		}
+		k.refund(false, s.clock.Now())
 	}
 	return nil
 }
 
 // order has the shared store do something that has no decision and no fallback.
 func (s *Store) order(ctx context.Context, hit *stores.Hit, do func(context.Context, stores.Hit) error) error {
-	c := s.newCall(ctx, s.clock.Now())
+	now := s.clock.Now()
+	if err := s.closed(hit, now); err != nil {
+		return err
+	}
+	c := s.newCall(ctx, now)
 	defer c.end()
-	_, _, err := s.ask(&c, hit, func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
+	_, _, _, err := s.ask(&c, hit, func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
 		return stores.Decision{}, false, do(ctx, hit)
 	})
 	return err
 }
 
-// TakeOwing implements stores.Debtor for a shared store that is one. When it fails,
-// the fallback takes hit and debt.
+// TakeOwing implements stores.Debtor for a shared store that is one: what is owed is
+// added to what this instance owes for the key, and goes to the shared store with the
+// hit or, if that fails, is taken out of the fallback.
 func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until time.Duration) (stores.Decision, error) {
 	if err := s.admit(ctx, &hit); err != nil {
 		return stores.Decision{}, err
 	}
-	debtor, ok := s.shared.(stores.Debtor)
-	if !ok {
+	if s.debtor == nil {
 		return stores.Decision{}, lacks("TakeOwing")
 	}
-	c := s.newCall(ctx, s.clock.Now())
+	if owed < 0 || until < 0 || until > hit.Limit.Window {
+		return stores.Decision{}, fmt.Errorf("%w debt: %d until %s", stores.ErrInvalid, owed, until)
+	}
+	now := s.clock.Now()
+	k := s.fallback.of(&hit)
+	k.owe(int64(owed), int64(until), now)
+	c := s.newCall(ctx, now)
 	defer c.end()
-	d, _, err := s.ask(&c, &hit, func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
-		d, err := debtor.TakeOwing(ctx, hit, owed, until)
-		return d, false, err
-	})
-	if err == nil {
-		d.Source, d.Fault = stores.Shared, nil
-		s.counts.shared.Add(1)
-		return d, nil
-	}
-	if final(err) {
-		return stores.Decision{}, err
-	}
-	return s.takeWithout(&hit, err, func(m *memory.Store, ctx context.Context, hit stores.Hit) (stores.Decision, error) {
-		return m.TakeOwing(ctx, hit, owed, until)
-	})
+	return s.takeOne(&c, &hit)
 }
 
 func lacks(method string) error {

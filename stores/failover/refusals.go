@@ -47,7 +47,7 @@ func newRefusals(maxKeys int) *refusals {
 	if maxKeys == 0 {
 		maxKeys = defaultMaxKeys
 	}
-	return &refusals{table: table.New[refusal](maxKeys)}
+	return &refusals{table: table.New[refusal](maxKeys, nil)}
 }
 
 // recall answers the hit from memory if a refusal of it is sure to hold still. The

@@ -116,9 +116,7 @@ func TestFallbacksRefusalsAreNotRemembered(t *testing.T) {
 		}
 		r.fake.failWith(nil)
 		time.Sleep(openMost)
-		d := r.hit(t, "k", five)
-		require.Equal(t, stores.Shared, d.Source)
-		require.True(t, d.Allowed)
+		require.Equal(t, stores.Shared, r.hit(t, "k", five).Source)
 	})
 }
 
@@ -155,6 +153,9 @@ func TestResetWhileARefusalIsOnItsWay(t *testing.T) {
 		d := <-done
 		require.False(t, d.Allowed)
 		require.Equal(t, stores.Shared, d.Source)
+		r.fake.failWith(errDown)
+		require.True(t, r.hit(t, "k", five).Allowed, "nor does it fill the fallback's record")
+		r.fake.failWith(nil)
 		require.True(t, r.hit(t, "k", five).Allowed)
 	})
 }

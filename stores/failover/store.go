@@ -2,13 +2,14 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/sallyport/sallyport/internal/clock"
+	"github.com/sallyport/sallyport/internal/fault"
 	"github.com/sallyport/sallyport/stores"
-	"github.com/sallyport/sallyport/stores/memory"
 )
 
 // Store is a shared store with a fallback. Make one with New, one for a process. It
@@ -19,8 +20,9 @@ type Store struct {
 	cfg      Config
 	shared   stores.Store
 	take     ask
-	peek     ask // nil if the shared store has no Peek
-	local    *memory.Store
+	peek     ask           // nil if the shared store has no Peek
+	debtor   stores.Debtor // nil if the shared store is none
+	fallback *fallback
 	clock    clock.Clock
 	breaker  breaker
 	refusals *refusals
@@ -152,47 +154,87 @@ func (s *Store) takeOne(c *call, hit *stores.Hit) (stores.Decision, error) {
 		// Nobody has to be asked.
 		return stores.Decision{}, nil
 	}
-	mark := s.refusals.mark(hit)
-	d, certain, err := s.ask(c, hit, s.take)
-	if err == nil {
-		d.Source, d.Fault = stores.Shared, nil
-		s.counts.shared.Add(1)
-		if !d.Allowed && certain {
-			s.refusals.remember(hit, &d, mark, s.clock.Now())
-		}
-		return d, nil
+	k := s.fallback.of(hit)
+	d, begun, err := s.send(c, &k, hit)
+	if err != nil {
+		return s.without(&k, hit, err, true), nil
 	}
+	mark := s.refusals.mark(hit)
+	told, certain, asked, err := s.ask(c, hit, s.question(d))
+	now := s.clock.Now()
+	if err == nil {
+		told.Source, told.Fault = stores.Shared, nil
+		s.counts.shared.Add(1)
+		stale := !told.Allowed && !certain || s.refusals.mark(hit) != mark
+		k.answered(d, &told, stale, now, now-begun)
+		if !told.Allowed && certain {
+			s.refusals.remember(hit, &told, mark, now)
+		}
+		return told, nil
+	}
+	definite := !asked || fault.Definite(err)
+	k.failed(d, definite, now)
 	if final(err) {
 		return stores.Decision{}, err
 	}
-	return s.takeWithout(hit, err, (*memory.Store).Take)
+	return s.without(&k, hit, err, definite), nil
 }
 
-// takeWithout decides about a hit for which the shared store failed with cause.
-func (s *Store) takeWithout(hit *stores.Hit, cause error, take func(*memory.Store, context.Context, stores.Hit) (stores.Decision, error)) (stores.Decision, error) {
+// send makes ready to ask the shared store about a hit, or says why that can't be. A
+// hit whose key has a payment on its way waits for it, within the call's time.
+func (s *Store) send(c *call, k *keyed, hit *stores.Hit) (d debt, begun int64, err error) {
+	for {
+		begun = s.clock.Now()
+		if err := s.closed(hit, begun); err != nil {
+			return debt{}, begun, err
+		}
+		d, wait, err := k.send(begun)
+		if wait == nil {
+			return d, begun, err
+		}
+		if s.start(c); c.ctx == nil {
+			return debt{}, begun, errNoTime
+		}
+		c.whole = false
+		select {
+		case <-wait:
+		case <-c.ctx.Done():
+			return debt{}, begun, errPaying
+		}
+	}
+}
+
+// question returns how to ask about a hit that carries a debt.
+func (s *Store) question(d debt) ask {
+	if d.owed == 0 {
+		return s.take
+	}
+	return func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
+		owed := int(min(d.owed, int64(hit.Limit.Quota)))
+		told, err := s.debtor.TakeOwing(ctx, hit, owed, min(d.until, hit.Limit.Window))
+		if errors.Is(err, errors.ErrUnsupported) {
+			return s.take(ctx, hit)
+		}
+		return told, false, err
+	}
+}
+
+// without decides about a hit without the shared store, which failed with cause.
+// definite tells that it certainly did not count the hit.
+func (s *Store) without(k *keyed, hit *stores.Hit, cause error, definite bool) stores.Decision {
 	s.breaker.countLocal()
 	switch hit.Outage {
 	case stores.OutageAllow:
 		s.counts.none.Add(1)
-		return stores.Decision{Allowed: true, Source: stores.None, Fault: cause}, nil
+		return stores.Decision{Allowed: true, Source: stores.None, Fault: cause}
 	case stores.OutageRefuse:
 		s.counts.none.Add(1)
-		return stores.Decision{Source: stores.None, RetryAfter: s.untilProbe(), Fault: cause}, nil
+		return stores.Decision{Source: stores.None, RetryAfter: s.untilProbe(), Fault: cause}
 	}
-	mine := *hit
-	mine.Limit.Quota = max(1, hit.Limit.Quota/s.cfg.Instances)
-	// The caller may have gone meanwhile; what it asked for is counted all the same.
-	d, err := take(s.local, context.Background(), mine)
-	if err != nil {
-		return stores.Decision{}, fmt.Errorf("fallback: %w", err)
-	}
-	if !d.Allowed && d.RetryAfter == 0 {
-		// More than this instance's share, though not more than the quota.
-		d.RetryAfter = s.untilProbe()
-	}
-	d.Source, d.Fault = stores.Local, cause
 	s.counts.local.Add(1)
-	return d, nil
+	d := k.take(s.clock.Now(), definite && s.debtor != nil)
+	d.Source, d.Fault = stores.Local, cause
+	return d
 }
 
 // untilProbe is when it is worth trying again, as far as one can know in an outage.

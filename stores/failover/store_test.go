@@ -81,7 +81,6 @@ func TestSharedDecides(t *testing.T) {
 			require.Equal(t, stores.Remembered, d.Source, "a second refusal needs no call")
 		}
 	}
-	require.Zero(t, r.local.Len(), "the fallback holds no record of a client that the shared store decided about")
 	stats := r.Stats()
 	require.Equal(t, uint64(6), stats.Shared)
 	require.Equal(t, uint64(1), stats.Remembered)
@@ -138,7 +137,7 @@ func TestOnePathUnderEveryFault(t *testing.T) {
 						passed++
 					}
 				}
-				require.LessOrEqual(t, passed, 10, "each path lets its quota through at most")
+				require.LessOrEqual(t, passed, 5, "the two paths together")
 				require.Equal(t, 40, shared+local+remembered)
 				if name == "healthy" || name == "slow" {
 					require.Zero(t, local)
@@ -197,7 +196,7 @@ func TestOutageManners(t *testing.T) {
 		require.GreaterOrEqual(t, d.RetryAfter, time.Second)
 		require.LessOrEqual(t, d.RetryAfter, openLasting)
 	}
-	require.Zero(t, r.local.Len())
+	require.Zero(t, r.Stats().Local)
 	require.Equal(t, uint64(40), r.Stats().None)
 }
 
@@ -232,7 +231,7 @@ func TestFinalErrorsAreReturned(t *testing.T) {
 		}
 	}
 	require.Equal(t, Closed, r.Stats().State)
-	require.Zero(t, r.local.Len())
+	require.Zero(t, r.Stats().Local)
 	_, err := r.Take(t.Context(), stores.Hit{Key: "k"})
 	require.ErrorIs(t, err, stores.ErrInvalid)
 }
@@ -265,7 +264,7 @@ func TestHangUp(t *testing.T) {
 		}
 		_, applied := r.fake.count()
 		require.Equal(t, 64, applied)
-		require.Zero(t, r.local.Len())
+		require.Zero(t, r.Stats().Local)
 		require.Empty(t, r.changes)
 	})
 }
@@ -281,7 +280,7 @@ func TestDoneContextCountsNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	calls, _ := r.fake.count()
 	require.Zero(t, calls)
-	require.Zero(t, r.local.Len())
+	require.Zero(t, r.Stats().Memory.Keys)
 }
 
 // The deadline of a call, by what the caller's context leaves.

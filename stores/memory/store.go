@@ -40,7 +40,7 @@ func New(cfg Config) (*Store, error) {
 	if cfg.MaxKeys == 0 {
 		cfg.MaxKeys = defaultMaxKeys
 	}
-	return &Store{tables: table.NewSet[shape, record](cfg.MaxKeys)}, nil
+	return &Store{tables: table.NewSet[shape, record](cfg.MaxKeys, nil)}, nil
 }
 
 var errNil = fmt.Errorf("%w: a nil or zero *memory.Store: make one with memory.New", stores.ErrMisconfigured)

@@ -1,0 +1,306 @@
+package failover
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/sallyport/sallyport/internal/table"
+	"github.com/sallyport/sallyport/stores"
+	"github.com/sallyport/sallyport/stores/memory"
+)
+
+// fallback is what this instance knows of its keys, from the shared store's answers
+// and from its own decisions. When the shared store fails, it goes on from there: a
+// key that had used four of five has one left, not five.
+type fallback struct {
+	tables    *table.Set[shape, record]
+	instances int64
+	debts     atomic.Int64 // records with owed > 0
+	payments  payments
+}
+
+type shape struct {
+	algorithm     stores.Algorithm
+	window, block time.Duration
+}
+
+// record is a key in its window, which ends with the slot. All numbers are in units
+// of the quota.
+type record struct {
+	used    int64 // at least mine, and what the shared store said
+	mine    int64 // let through by this instance, whoever decided
+	granted int64 // of mine, what was let through without the shared store
+	owed    int64 // of granted, what the shared store has still to be told
+	pending int64 // asked of the shared store and not answered yet
+	paying  int64 // what was owed and is on its way with a hit
+
+	// doubtful: of some of mine the shared store may not know, and it will not be told,
+	// since it may know already.
+	doubtful bool
+
+	// told: the window's end is that of the shared store's window.
+	told bool
+}
+
+func newFallback(maxKeys, instances int) *fallback {
+	if maxKeys == 0 {
+		maxKeys = defaultMaxKeys
+	}
+	f := &fallback{instances: int64(instances)}
+	f.tables = table.NewSet[shape](maxKeys, func(r *record) { f.setOwed(r, 0) })
+	return f
+}
+
+func (f *fallback) setOwed(r *record, owed int64) {
+	if r.owed > 0 {
+		f.debts.Add(-1)
+	}
+	if r.owed = owed; owed > 0 {
+		f.debts.Add(1)
+	}
+}
+
+// keyed is a hit with the place of its record. Its methods take the lock.
+type keyed struct {
+	*fallback
+	table  *table.Locked[shape, record]
+	hash   uint64
+	quota  int64
+	cost   int64
+	window int64
+}
+
+func (f *fallback) of(hit *stores.Hit) keyed {
+	l := hit.Limit
+	t := f.tables.Of(shape{l.Algorithm, l.Window, l.Block})
+	return keyed{f, t, t.Hash(hit.Key), int64(l.Quota), int64(max(1, hit.Cost)), int64(l.Window)}
+}
+
+// live returns the record of the key's window, or nil.
+func (k *keyed) live(now int64) (*record, int) {
+	i := k.table.Find(k.hash)
+	if i < 0 || now >= k.table.Until(i) {
+		return nil, i
+	}
+	return k.table.At(i), i
+}
+
+// open returns the record of the key's window, a new one if there was none. What is
+// on its way to the shared store belongs to no window yet and is kept.
+func (k *keyed) open(now int64) (*record, int) {
+	r, i := k.live(now)
+	if r != nil {
+		return r, i
+	}
+	if i < 0 {
+		i = k.table.Insert(k.hash, now)
+	}
+	r = k.table.At(i)
+	k.clear(r)
+	k.table.SetUntil(i, now+k.window)
+	return r, i
+}
+
+// clear empties a record for another window. A debt ends with the window in which
+// too much was let through.
+func (k *keyed) clear(r *record) {
+	k.setOwed(r, 0)
+	*r = record{pending: r.pending, paying: r.paying}
+}
+
+func (k *keyed) touch(r *record, i int) {
+	if r.used >= k.quota {
+		k.table.Touch(i, table.Held(k.quota))
+		return
+	}
+	k.table.Touch(i, table.Open(r.used))
+}
+
+// debt is what goes along with a hit to be taken out of the quota first.
+type debt struct {
+	owed  int64
+	until time.Duration
+}
+
+// send notes that the hit is asked of the shared store, and hands it the key's debt
+// to pay. While an earlier hit is about to pay, it returns what to wait for: another
+// one could overtake it and be let through on the same quota once more. The error
+// says that the shared store must not be asked, though it could be: it may never
+// know of all that was let through here.
+func (k *keyed) send(now int64) (d debt, wait <-chan struct{}, err error) {
+	k.table.Lock()
+	defer k.table.Unlock()
+	r, i := k.open(now)
+	if r.paying > 0 {
+		if wait := k.payments.of(k.hash); wait != nil {
+			return debt{}, wait, nil
+		}
+		r.paying = 0
+	}
+	if r.doubtful && k.cost > k.quota-r.used-r.pending {
+		return debt{}, nil, errDoubtful
+	}
+	if r.owed > 0 {
+		left := time.Duration(k.table.Until(i) - now).Round(time.Millisecond)
+		d = debt{r.owed, max(time.Millisecond, min(left, time.Duration(k.window)))}
+		r.paying = r.owed
+		k.setOwed(r, 0)
+		k.payments.begin(k.hash)
+	}
+	r.pending += k.cost
+	k.touch(r, i)
+	return d, nil, nil
+}
+
+// back takes back what send noted.
+func (k *keyed) back(d debt) {
+	if d.owed > 0 {
+		k.payments.end(k.hash)
+	}
+	if i := k.table.Find(k.hash); i >= 0 {
+		r := k.table.At(i)
+		r.pending = max(0, r.pending-k.cost)
+		if d.owed > 0 {
+			r.paying = 0
+		}
+	}
+}
+
+// failed takes back a hit that the shared store did not answer. A debt that
+// certainly was not paid is owed again; an uncertain one counts as paid, since it must
+// not be paid twice.
+func (k *keyed) failed(d debt, certainlyNot bool, now int64) {
+	k.table.Lock()
+	defer k.table.Unlock()
+	k.back(d)
+	r, _ := k.live(now)
+	if r == nil || d.owed == 0 {
+		return
+	}
+	if certainlyNot {
+		k.setOwed(r, r.owed+d.owed)
+	} else {
+		r.doubtful = true
+	}
+}
+
+// answered takes back a hit that the shared store answered. What it told is taken
+// over unless it is stale; the exchange took as long as given, and by so much may
+// the window's end be off.
+func (k *keyed) answered(d debt, told *stores.Decision, stale bool, now, took int64) {
+	k.table.Lock()
+	defer k.table.Unlock()
+	k.back(d)
+	if stale || told.ResetAfter <= 0 {
+		return
+	}
+	end := now + int64(told.ResetAfter)
+	r, i := k.open(now)
+	if r.told && end > k.table.Until(i)+took+int64(2*time.Millisecond) {
+		// It is another window than the one told of before: somebody reset the key, or
+		// the shared store forgot it.
+		k.clear(r)
+	}
+	if r.told = true; told.Allowed {
+		r.mine += k.cost
+	}
+	// What is owed the shared store did not know of when it spoke.
+	known := k.quota - int64(told.Remaining) + r.owed + r.paying
+	r.used = max(r.used, r.mine, min(k.quota, known))
+	k.table.SetUntil(i, end)
+	k.touch(r, i)
+}
+
+// owe adds a debt of somebody else's, which ends after until.
+func (k *keyed) owe(owed, until, now int64) {
+	if owed == 0 || until == 0 {
+		return
+	}
+	k.table.Lock()
+	defer k.table.Unlock()
+	r, i := k.live(now)
+	if r == nil {
+		r, i = k.open(now)
+		k.table.SetUntil(i, now+until)
+	}
+	owed = min(owed, k.quota)
+	r.used = min(max(r.used, k.quota), r.used+owed)
+	k.setOwed(r, min(k.quota, r.owed+owed))
+	k.touch(r, i)
+}
+
+// take decides about a hit without the shared store. If the shared store can be told
+// of it later, what is let through is owed.
+func (k *keyed) take(now int64, owes bool) stores.Decision {
+	k.table.Lock()
+	defer k.table.Unlock()
+	r, i := k.open(now)
+	d := k.decide(r, k.table.Until(i)-now)
+	if d.Allowed {
+		r.used += k.cost
+		r.mine += k.cost
+		r.granted += k.cost
+		d.Remaining -= int(k.cost)
+		if owes {
+			k.setOwed(r, r.owed+k.cost)
+		} else {
+			r.doubtful = true
+		}
+	}
+	k.touch(r, i)
+	return d
+}
+
+func (k *keyed) peek(now int64) stores.Decision {
+	k.table.Lock()
+	defer k.table.Unlock()
+	r, i := k.live(now)
+	if r == nil {
+		return k.decide(&record{}, 0)
+	}
+	return k.decide(r, k.table.Until(i)-now)
+}
+
+// decide says what the fallback makes of the hit: allowed while there is room in
+// the quota, with what is on its way to the shared store taken as counted there, and
+// in this instance's share of it. Remaining is before the hit.
+func (k *keyed) decide(r *record, left int64) stores.Decision {
+	share := max(1, k.quota/k.instances)
+	room := min(k.quota-r.used-r.pending, share-r.granted)
+	wait := time.Duration(left+int64(time.Millisecond)-1) / time.Millisecond * time.Millisecond
+	wait = min(wait, time.Duration(k.window))
+	d := stores.Decision{Allowed: k.cost <= room, Remaining: int(max(0, room)), ResetAfter: wait}
+	if !d.Allowed {
+		d.RetryAfter = wait
+	}
+	return d
+}
+
+// refund gives back a hit that the fallback or the shared store counted.
+func (k *keyed) refund(local bool, now int64) {
+	k.table.Lock()
+	defer k.table.Unlock()
+	r, i := k.live(now)
+	if r == nil {
+		return
+	}
+	r.used, r.mine = max(0, r.used-k.cost), max(0, r.mine-k.cost)
+	if local {
+		r.granted = max(0, r.granted-k.cost)
+		k.setOwed(r, max(0, r.owed-k.cost))
+	}
+	k.touch(r, i)
+}
+
+func (k *keyed) reset() {
+	k.table.Lock()
+	defer k.table.Unlock()
+	if i := k.table.Find(k.hash); i >= 0 {
+		k.table.Delete(i)
+	}
+}
+
+func (f *fallback) stats() memory.Stats {
+	keys, held, t := f.tables.Sum()
+	return memory.Stats{Keys: keys, Held: held, Evicted: t.Evicted, EvictedLive: t.EvictedLive, EvictedHeld: t.EvictedHeld}
+}

@@ -1,0 +1,5 @@
+package storetest_test
+
+import "testing"
+
+func TestTheExamplesStoreConforms(t *testing.T) { conformance(t) }
