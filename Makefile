@@ -1,0 +1,93 @@
+# What one does with this repository. "make" lists it.
+
+.DEFAULT_GOAL := help
+.SHELLFLAGS   := -ec
+
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# The tests that talk to servers nobody here wrote.
+REAL := Real|Dynalite|Npm|Interop
+
+FUZZTIME ?= 10s
+COUNT    ?= 6
+BENCH    ?= .
+
+# The race detector needs a C compiler; a machine that has Go alone tests without it.
+RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# Benchmarks against other libraries are a module of their own.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard benchmarks/go.mod))
+
+NPM_READY := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard internal/*/*/package-lock.json))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-zA-Z_-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run
+run: ## Run the contact form example, counting in memory
+	$(GO) run ./examples/contactform
+
+.PHONY: test
+test: ## Vet and test; needs Go alone, and uses real servers where it finds them
+	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
+	@for module in $(MODULES); do \
+		echo "== $$module"; \
+		(cd $$module && $(GO) vet ./... && $(GO) test $(RACE) -shuffle=on -count=1 ./...); \
+	done
+
+.PHONY: test-real
+test-real: redis-server $(NPM_READY) ## Test against real servers and clients, which it installs; nothing is skipped
+	@$(GO) test -list '$(REAL)' ./... | grep -q '^Test' || { echo "no test is named like $(REAL)"; exit 1; }
+	SALLYPORT_TEST_REAL=1 $(GO) test $(RACE) -shuffle=on -count=1 -run '$(REAL)' ./...
+
+.PHONY: redis-server
+redis-server:
+	@.ci/redis-server
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+.PHONY: lint
+lint: ## Check format, vet, staticcheck
+	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	@for module in $(MODULES); do \
+		echo "== $$module"; \
+		(cd $$module && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...); \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks; COUNT=6 BENCH=.
+	@for module in $(MODULES); do \
+		(cd $$module && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...); \
+	done
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a while; FUZZTIME=10s
+	@packages="$$($(GO) list ./...)"; \
+	for package in $$packages; do \
+		targets="$$($(GO) test -list '^Fuzz' $$package)"; \
+		for target in $$(echo "$$targets" | grep '^Fuzz' || true); do \
+			echo "== $$package $$target"; \
+			$(GO) test -run "^$$target$$" -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: cover
+cover: ## Show how much the tests cover, package by package
+	$(GO) test -count=1 -coverpkg=./... -coverprofile=cover.out ./...
+	$(GO) tool cover -func=cover.out | tail -1
+
+.PHONY: build
+build: ## Build the examples into bin/
+	mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/ ./examples/...
+
+# "sam build" calls this for the function of template.yaml, with ARTIFACTS_DIR set. CGO
+# is off because the C library of the building machine need not be Lambda's.
+.PHONY: build-WebhookFunction
+build-WebhookFunction: ## Build the Lambda function; ARTIFACTS_DIR=dir
+	@test -n "$(ARTIFACTS_DIR)" || { echo "ARTIFACTS_DIR is not set"; exit 1; }
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w" -o "$(ARTIFACTS_DIR)/bootstrap" ./examples/webhook

@@ -1,0 +1,118 @@
+package sallyport_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sallyport/sallyport/internal/dynamotest"
+	"github.com/sallyport/sallyport/internal/upstashtest"
+	"github.com/sallyport/sallyport/stores"
+	"github.com/sallyport/sallyport/stores/dynamo"
+	"github.com/sallyport/sallyport/stores/failover"
+	"github.com/sallyport/sallyport/stores/upstash"
+)
+
+// shared is what a store of the README's table has in common.
+type shared interface {
+	stores.Store
+	stores.Peeker
+	stores.Resetter
+}
+
+// costs goes through the rows of the table in their order. spent says what it cost
+// since it was last asked.
+func costs(t *testing.T, open func() shared, spent func() string) map[string]string {
+	ctx := context.Background()
+	limit := stores.FixedWindow(2, time.Hour)
+	take := func(s stores.Store, key string, allowed bool) string {
+		t.Helper()
+		d, err := s.Take(ctx, stores.Hit{Key: key, Limit: limit})
+		require.NoError(t, err)
+		require.Equal(t, allowed, d.Allowed)
+		return spent()
+	}
+	here, elsewhere := open(), open()
+	rows := make(map[string]string)
+	spent()
+	rows["first hit on a key here"] = take(here, "a", true)
+	rows["further hits"] = take(here, "a", true)
+	rows["refused by the store"] = take(here, "a", false)
+	take(elsewhere, "b", true)
+	rows["first hit here, window opened by another instance"] = take(here, "b", true)
+
+	guarded, err := failover.New(here, failover.Config{})
+	require.NoError(t, err)
+	take(guarded, "a", false)
+	for range 100 {
+		rows["refused again, while the refusal is remembered"] = take(guarded, "a", false)
+	}
+	_, err = here.Peek(ctx, stores.Hit{Key: "a", Limit: limit})
+	require.NoError(t, err)
+	rows["`Peek`"] = spent()
+	require.NoError(t, here.Reset(ctx, stores.Hit{Key: "a", Limit: limit}))
+	rows["`Reset`"] = spent()
+	return rows
+}
+
+// What the README says that a decision costs is what it costs.
+func TestReadmeCosts(t *testing.T) {
+	table := cells(paper(t, "README.md"))
+	redis := upstashtest.New(t)
+	table1 := costs(t, func() shared {
+		s, err := upstash.New(upstash.Config{URL: redis.URL, Token: redis.Token})
+		require.NoError(t, err)
+		return s
+	}, func() string {
+		exchanges, commands := redis.Requests(), redis.Count("")
+		redis.Forget()
+		return counted(exchanges, "exchange", commands, "command")
+	})
+	engine := dynamotest.New(t)
+	table2 := costs(t, func() shared {
+		s, err := dynamo.New(dynamo.Config{Client: engine.Client(), Table: dynamotest.Table})
+		require.NoError(t, err)
+		return s
+	}, func() string {
+		writes, reads := engine.Calls("UpdateItem")+engine.Calls("DeleteItem"), engine.Calls("GetItem")
+		require.Equal(t, writes+reads, engine.Calls(""))
+		engine.ResetCalls()
+		return counted(writes, "write", reads, "strongly consistent read")
+	})
+	for row := range table1 {
+		require.Equal(t, []string{table1[row], table2[row]}, table[row][:2], row)
+	}
+	require.Equal(t, []string{"not yet", "yes", "yes"}, table["costs above 1, and refunds"])
+	limit, ctx := stores.FixedWindow(2, time.Hour), context.Background()
+	s, err := upstash.New(upstash.Config{URL: redis.URL, Token: redis.Token})
+	require.NoError(t, err)
+	_, err = s.Take(ctx, stores.Hit{Key: "c", Limit: limit, Cost: 2})
+	require.Error(t, err)
+	_, refunds := stores.Store(s).(stores.Refunder)
+	require.False(t, refunds)
+}
+
+// counted is "1 exchange, 3 commands", or "nothing".
+func counted(n int, what string, m int, more string) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{n, what}, {m, more}} {
+		switch p.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+p.what)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %ss", p.n, p.what))
+		}
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
