@@ -66,10 +66,10 @@ func ExampleParseClientIP() {
 	_, err = handler.ParseClientIP("hops:0")
 	fmt.Println(err)
 
-	_, err = handler.ParseClientIP("header:X-Real-Ip")
+	_, err = handler.ParseClientIP("cloudfront")
 	fmt.Println(err)
 	// Output:
 	// proxies:10.0.0.0/8,2001:db8::/32 strict <nil>
 	// client address "hops": invalid: 0 trusted hops: want 1 to 32, or Direct where no proxy appends
-	// client address "header": invalid: no proof that a request came through the proxy: want secret=HEADER,ENV_NAME or peers=PREFIX,... or unproven at the end
+	// client address "cloudfront": invalid: no proof that a request came through the proxy: want secret=HEADER,ENV_NAME or peers=PREFIX,... or unproven at the end
 }

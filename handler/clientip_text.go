@@ -21,6 +21,7 @@ import (
 //	cloudfront:peers=192.0.2.0/24,198.51.100.7    CloudFront(FromPeers(...))
 //	cloudfront:unproven                           CloudFront(Unproven())
 //	header:X-Real-Ip:unproven                     HeaderAddr("X-Real-Ip", Unproven()); or secret=, peers=
+//	header:X-Real-Ip                              HeaderAddr without a Proof, which New refuses: add one
 //
 // and " strict" after any of them for [ClientIP.Strict]. A secret is named by its
 // environment variable, which must be set, so that it stays out of the
@@ -29,7 +30,11 @@ import (
 func ParseClientIP(s string) (ClientIP, error) {
 	c, err := parseClientIP(s)
 	if err == nil {
-		err = c.check()
+		// A header alone is text that can be read. That its proof is missing is New's
+		// to say, as for HeaderAddr in code.
+		if err = c.check(); err == errNoProof {
+			err = nil
+		}
 	}
 	if err != nil {
 		// Only the strategy's name: what follows may hold a secret in the wrong place.
@@ -64,9 +69,12 @@ func parseClientIP(s string) (ClientIP, error) {
 			c = CloudFront(p)
 		}
 	case "header":
-		header, proof, _ := strings.Cut(arg, ":")
+		header, proof, given := strings.Cut(arg, ":")
 		var p Proof
-		if p, err = parseProof(proof); err == nil {
+		if given {
+			p, err = parseProof(proof)
+		}
+		if err == nil {
 			c = HeaderAddr(header, p)
 		}
 	default:
@@ -173,7 +181,10 @@ func (c ClientIP) String() string {
 	case ipCloudFront:
 		b = s.proof.append(append(b, "cloudfront:"...))
 	case ipHeader:
-		b = append(append(append(b, "header:"...), s.header...), ':')
+		b = append(append(b, "header:"...), s.header...)
+		if s.proof.p != nil {
+			b = append(b, ':')
+		}
 		b = s.proof.append(b)
 	}
 	if c.s.refuse {

@@ -57,6 +57,17 @@ func TestParseClientIP(t *testing.T) {
 	require.Equal(t, addrShort, state)
 }
 
+// A header without a proof can be read, and New refuses it.
+func TestParseHeaderWithoutProof(t *testing.T) {
+	c, err := ParseClientIP("header:X-Real-Ip")
+	require.NoError(t, err)
+	require.Equal(t, "header:X-Real-Ip", c.String())
+	require.ErrorIs(t, c.check(), stores.ErrInvalid)
+	require.ErrorContains(t, c.check(), "no proof")
+	_, state := ask(c, "X-Real-Ip: 203.0.113.1")
+	require.NotEqual(t, addrOK, state)
+}
+
 func TestParseClientIPErrors(t *testing.T) {
 	t.Setenv("SALLYPORT_TEST_EMPTY", "")
 	for in, says := range map[string]string{
@@ -94,8 +105,7 @@ func TestParseClientIPErrors(t *testing.T) {
 		"cloudfront:secret=X,a b":     "environment variable",
 		"cloudfront:secret=X,1A":      "environment variable",
 		"cloudfront:secret=X,...":     "environment variable",
-		"header":                      "no proof",
-		"header:X-Real-Ip":            "no proof",
+		"header":                      "no header name",
 		"header::unproven":            "no header name",
 		"header:X Y:unproven":         "no header name",
 		"header:X-Forwarded-For:":     "no proof",

@@ -74,10 +74,12 @@ func Unproven() Proof { return Proof{&proof{kind: proofNone}} }
 
 func (p Proof) check() error {
 	if p.p == nil {
-		return fmt.Errorf("%w: no proof that a request came through the proxy: want OriginSecret, FromPeers or Unproven", stores.ErrInvalid)
+		return errNoProof
 	}
 	return p.p.err
 }
+
+var errNoProof = fmt.Errorf("%w: no proof that a request came through the proxy: want OriginSecret, FromPeers or Unproven (as text :secret=HEADER,ENV_NAME or :peers=PREFIX,... or :unproven)", stores.ErrInvalid)
 
 // shown reports whether r carries the proof. A Proof that check complains of is
 // never shown.
