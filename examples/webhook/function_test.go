@@ -1,0 +1,171 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sallyport/sallyport/internal/dynamotest"
+	"github.com/sallyport/sallyport/internal/upstashtest"
+)
+
+func upstashEnv(s *upstashtest.Server) []string {
+	return []string{"UPSTASH_REDIS_REST_URL=" + s.URL, "UPSTASH_REDIS_REST_TOKEN=" + s.Token, "SALLYPORT_KEY_SECRET=example"}
+}
+
+func dynamoEnv(url string) []string {
+	return []string{
+		"SALLYPORT_TABLE=" + dynamotest.Table, "AWS_ENDPOINT_URL_DYNAMODB=" + url, "AWS_REGION=" + dynamotest.Region,
+		"AWS_ACCESS_KEY_ID=" + dynamotest.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + dynamotest.SecretAccessKey,
+		"AWS_SESSION_TOKEN=" + dynamotest.SessionToken, "SALLYPORT_KEY_SECRET=example",
+	}
+}
+
+// from is a delivery from an address, which claims in a header to be another.
+func from(t *testing.T, address, claim string) []byte {
+	t.Helper()
+	event := delivered(t, `{"type":"ping"}`)
+	event.RequestContext.HTTP.SourceIP = address
+	event.Headers["x-forwarded-for"] = claim
+	text, err := json.Marshal(event)
+	require.NoError(t, err)
+	return text
+}
+
+// flood invokes the functions in turn, n times each, and counts the statuses.
+func flood(t *testing.T, n int, address string, functions ...*function) map[int]int {
+	t.Helper()
+	statuses := map[int]int{}
+	for i := range n {
+		for _, f := range functions {
+			response := f.invoke(from(t, address, fmt.Sprintf("198.51.100.%d", i%256)))
+			statuses[response.StatusCode]++
+			if response.StatusCode == http.StatusTooManyRequests {
+				wait, err := strconv.Atoi(response.Headers["Retry-After"])
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, wait, 1)
+				require.Equal(t, fmt.Sprintf(`"webhook";r=0;t=%d`, wait), response.Headers["Ratelimit"])
+				require.Equal(t, "no-store", response.Headers["Cache-Control"])
+			}
+		}
+	}
+	return statuses
+}
+
+func TestDefaultLimit(t *testing.T) {
+	f := start(t, upstashEnv(upstashtest.New(t))...)
+	require.Equal(t, map[int]int{202: 60, 429: 10}, flood(t, 70, "203.0.113.1", f))
+	require.Equal(t, 202, f.invoke(from(t, "203.0.113.2", "203.0.113.1")).StatusCode)
+	require.NotContains(t, f.log.String(), "203.0.113", "no address is logged")
+	require.NotContains(t, f.log.String(), "ping", "no payload is logged")
+	require.NotContains(t, f.log.String(), upstashtest.DefaultToken)
+}
+
+func TestInstancesShareTheLimit(t *testing.T) {
+	tests := []struct {
+		name string
+		env  func(t *testing.T) []string
+	}{
+		{"upstash", func(t *testing.T) []string { return upstashEnv(upstashtest.New(t)) }},
+		{"dynamodb in process", func(t *testing.T) []string { return dynamoEnv(dynamotest.New(t).Listen(t)) }},
+		{"dynalite", func(t *testing.T) []string { return dynamoEnv(*dynamotest.Dynalite(t).Options().BaseEndpoint) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			env := append(test.env(t), "SALLYPORT_LIMIT=7/1h")
+			a, b := start(t, env...), start(t, env...)
+			require.Equal(t, map[int]int{202: 7, 429: 33}, flood(t, 20, "203.0.113.1", a, b))
+			require.Equal(t, map[int]int{202: 2}, flood(t, 1, "203.0.113.2", a, b))
+		})
+	}
+}
+
+// The store closes its connections while the function is frozen, so that each
+// invocation begins with a dead one. That is no outage.
+func TestFrozenBetweenInvocations(t *testing.T) {
+	store := upstashtest.New(t)
+	f := start(t, append(upstashEnv(store), "SALLYPORT_LIMIT=7/1h")...)
+	f.frozen = func() {
+		store.SetDown(true)
+		store.SetDown(false)
+	}
+	require.Equal(t, map[int]int{202: 7, 429: 33}, flood(t, 40, "203.0.113.1", f))
+	require.Equal(t, map[int]int{202: 1}, flood(t, 1, "203.0.113.2", f))
+	require.NotContains(t, f.log.String(), "the shared store fails")
+}
+
+// B41: an outage is no error of the function. The limit holds in each instance, and
+// is shared again within seconds of the store's return.
+func TestStoreIsKilledAndComesBack(t *testing.T) {
+	store := upstashtest.New(t)
+	env := append(upstashEnv(store), "SALLYPORT_LIMIT=5/1h", "SALLYPORT_INSTANCES=2")
+	a, b := start(t, env...), start(t, env...)
+	require.Equal(t, map[int]int{202: 5, 429: 15}, flood(t, 10, "203.0.113.1", a, b))
+	// In the first moment of a window a refusal may belong to the window before.
+	store.FastForward(time.Second)
+	require.Equal(t, map[int]int{429: 4}, flood(t, 2, "203.0.113.1", a, b))
+
+	store.SetDown(true)
+	require.Equal(t, map[int]int{202: 4, 429: 36}, flood(t, 20, "203.0.113.2", a, b))
+	require.Equal(t, map[int]int{202: 2}, flood(t, 1, "203.0.113.3", a, b))
+	require.Equal(t, map[int]int{429: 20}, flood(t, 10, "203.0.113.1", a, b), "who was refused stays refused")
+
+	store.SetDown(false)
+	n := 0
+	for _, f := range []*function{a, b} {
+		require.Eventually(t, func() bool {
+			before := store.Requests()
+			n++
+			require.Equal(t, 202, f.invoke(from(t, fmt.Sprintf("198.51.100.%d", n), "")).StatusCode)
+			return store.Requests() > before
+		}, 10*time.Second, 50*time.Millisecond)
+	}
+	require.Equal(t, map[int]int{202: 5, 429: 35}, flood(t, 20, "203.0.113.4", a, b))
+	require.Equal(t, map[int]int{429: 20}, flood(t, 10, "203.0.113.1", a, b))
+}
+
+// What can't be meant ends the program before it asks for an event.
+func TestImpossibleConfiguration(t *testing.T) {
+	const secret = "AXsecret0token0example"
+	upstash := []string{"UPSTASH_REDIS_REST_URL=https://double.example", "UPSTASH_REDIS_REST_TOKEN=" + secret}
+	dynamo := []string{"SALLYPORT_TABLE=limits", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=" + secret}
+	tests := []struct {
+		name string
+		env  []string
+		says []string
+	}{
+		{"no store", nil, []string{"no store is configured", "SALLYPORT_TABLE", "UPSTASH_REDIS_REST_URL"}},
+		{"two stores", append(upstash[:2:2], dynamo...), []string{"two stores are configured"}},
+		{"half of one and the other", append(dynamo[:4:4], upstash[1]), []string{"two stores are configured", "UPSTASH_REDIS_REST_TOKEN"}},
+		{"no token", upstash[:1], []string{"UPSTASH_REDIS_REST_TOKEN is missing"}},
+		{"no URL", upstash[1:], []string{"UPSTASH_REDIS_REST_URL is missing"}},
+		{"no KV token", []string{"KV_REST_API_URL=https://double.example"}, []string{"KV_REST_API_TOKEN is missing"}},
+		{"no region", append(dynamo[:1:1], dynamo[2:]...), []string{"AWS_REGION"}},
+		{"limit in words", append(upstash[:2:2], "SALLYPORT_LIMIT=sixty"), []string{"SALLYPORT_LIMIT", "sixty"}},
+		{"instances", append(upstash[:2:2], "SALLYPORT_INSTANCES=-1"), []string{"SALLYPORT_INSTANCES"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			// A Runtime API that nobody listens at: a program that went as far would say so.
+			cmd, log := command(t, slices.Concat(test.env, []string{"AWS_LAMBDA_RUNTIME_API=127.0.0.1:1"})...)
+			done := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+			defer done.Stop()
+			require.Error(t, cmd.Run())
+			require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%s", log)
+			require.Contains(t, log.String(), "can't start")
+			for _, text := range test.says {
+				require.Contains(t, log.String(), text)
+			}
+			require.NotContains(t, log.String(), secret)
+			require.NotContains(t, log.String(), "127.0.0.1:1")
+		})
+	}
+}
