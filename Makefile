@@ -64,6 +64,10 @@ bench: ## Run the benchmarks; COUNT=6 BENCH=.
 		(cd $$module && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...); \
 	done
 
+.PHONY: attack
+attack: ## Measure what it costs to have an offender forgotten; a minute or two
+	$(GO) run ./internal/attack
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while; FUZZTIME=10s
 	@packages="$$($(GO) list ./...)"; \

@@ -10,7 +10,7 @@ import (
 
 func TestBarsHold(t *testing.T) {
 	var out bytes.Buffer
-	require.True(t, report(&out, []int{1_000}, []int{1, 5, 100}), out.String())
+	require.True(t, report(&out, []int{320}, []int{1, 5, 100}), out.String())
 	require.Equal(t, 33, strings.Count(out.String(), "\n"), out.String())
 }
 
