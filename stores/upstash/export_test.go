@@ -1,0 +1,4 @@
+package upstash
+
+// NewTransport is for tests of what a store dials with.
+var NewTransport = newTransport
