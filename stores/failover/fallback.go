@@ -185,29 +185,32 @@ func (k *keyed) failed(d debt, certainlyNot bool, now int64) {
 }
 
 // answered takes back a hit that the shared store answered. What it told is taken
-// over unless it is stale; the exchange took as long as given, and by so much may
-// the window's end be off.
-func (k *keyed) answered(d debt, told *stores.Decision, stale bool, now, took int64) {
+// over unless it is stale. The window's end is, if it is certain; the exchange took
+// as long as given, and by so much may the end be off.
+func (k *keyed) answered(d debt, told *stores.Decision, certain, stale bool, now, took int64) {
 	k.table.Lock()
 	defer k.table.Unlock()
 	k.back(d)
-	if stale || told.ResetAfter <= 0 {
+	if stale || told.ResetAfter <= 0 || !certain && !told.Allowed {
 		return
 	}
-	end := now + int64(told.ResetAfter)
 	r, i := k.open(now)
-	if r.told && end > k.table.Until(i)+took+int64(2*time.Millisecond) {
-		// It is another window than the one told of before: somebody reset the key, or
-		// the shared store forgot it.
-		k.clear(r)
+	if certain {
+		end := now + int64(told.ResetAfter)
+		if r.told && end > k.table.Until(i)+took+int64(2*time.Millisecond) {
+			// It is another window than the one told of before: somebody reset the key, or
+			// the shared store forgot it.
+			k.clear(r)
+		}
+		r.told = true
+		k.table.SetUntil(i, end)
 	}
-	if r.told = true; told.Allowed {
+	if told.Allowed {
 		r.mine += k.cost
 	}
 	// What is owed the shared store did not know of when it spoke.
 	known := k.quota - int64(told.Remaining) + r.owed + r.paying
 	r.used = max(r.used, r.mine, min(k.quota, known))
-	k.table.SetUntil(i, end)
 	k.touch(r, i)
 }
 

@@ -217,7 +217,7 @@ func TestAnswersAndDebtsAddUp(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, k.take(2, true).Allowed) // another hit, which failed definitely
 	told := stores.Decision{Allowed: true, Remaining: 2, ResetAfter: time.Minute}
-	k.answered(d, &told, false, 3, 2)
+	k.answered(d, &told, true, false, 3, 2)
 	require.Equal(t, 1, k.peek(4).Remaining, "three as told, and one that is owed")
 }
 
@@ -231,8 +231,23 @@ func TestOwnWindowMeetsTheSharedOne(t *testing.T) {
 	later := int64(10 * time.Second)
 	d, _, err := k.send(later)
 	require.NoError(t, err)
-	k.answered(d, &stores.Decision{Allowed: true, Remaining: 4, ResetAfter: time.Minute}, false, later, 0)
+	k.answered(d, &stores.Decision{Allowed: true, Remaining: 4, ResetAfter: time.Minute}, true, false, later, 0)
 	require.Equal(t, 3, k.peek(later).Remaining, "one of before, and this one")
+}
+
+// An answer whose window's end is unsure tells what is used, and no end.
+func TestUncertainAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		r.hit(t, "k", five)
+		time.Sleep(20 * time.Second)
+		r.fake.set(func(f *fake) { f.unsure = true })
+		r.hit(t, "k", five)
+		r.fake.failWith(errDown)
+		d := r.hit(t, "k", five)
+		require.Equal(t, 2, d.Remaining)
+		require.Equal(t, 40*time.Second, d.ResetAfter)
+	})
 }
 
 // What is on its way when a window ends is still on its way in the next one.

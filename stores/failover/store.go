@@ -35,11 +35,12 @@ type Store struct {
 	}
 }
 
-// ask is one question to the shared store. certain tells whether a refusal may be
-// remembered.
+// ask is one question to the shared store. certain tells whether the window's end is
+// sure, so that a refusal may be remembered until then.
 type ask func(ctx context.Context, hit stores.Hit) (d stores.Decision, certain bool, err error)
 
-// certainTaker is a store that tells of its refusals whether their end is sure.
+// certainTaker is a store that tells of its decisions whether the window's end is
+// sure.
 type certainTaker interface {
 	TakeCertain(ctx context.Context, hit stores.Hit) (d stores.Decision, certain bool, err error)
 }
@@ -165,8 +166,8 @@ func (s *Store) takeOne(c *call, hit *stores.Hit) (stores.Decision, error) {
 	if err == nil {
 		told.Source, told.Fault = stores.Shared, nil
 		s.counts.shared.Add(1)
-		stale := !told.Allowed && !certain || s.refusals.mark(hit) != mark
-		k.answered(d, &told, stale, now, now-begun)
+		stale := s.refusals.mark(hit) != mark
+		k.answered(d, &told, certain, stale, now, now-begun)
 		if !told.Allowed && certain {
 			s.refusals.remember(hit, &told, mark, now)
 		}
@@ -215,7 +216,7 @@ func (s *Store) question(d debt) ask {
 		if errors.Is(err, errors.ErrUnsupported) {
 			return s.take(ctx, hit)
 		}
-		return told, false, err
+		return told, told.Allowed, err
 	}
 }
 
