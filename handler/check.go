@@ -197,8 +197,11 @@ func (d *detail) refused(i int) {
 func remembered(d *stores.Decision) bool { return d.Source == stores.Remembered && !d.Allowed }
 
 // isPreflight tells a browser's question whether it may ask (Fetch standard,
-// section "CORS-preflight request") from any other OPTIONS.
+// section "CORS-preflight request") from any other OPTIONS. A preflight has neither a
+// body nor headers of a script's making, so that a handler which does not look at the
+// method, or one behind a method override, gets no work out of a forged one.
 func isPreflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
-		r.Header.Get("Access-Control-Request-Method") != ""
+	return r.Method == http.MethodOptions && r.ContentLength == 0 &&
+		r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" &&
+		len(r.Header["X-Http-Method-Override"])+len(r.Header["X-Http-Method"])+len(r.Header["X-Method-Override"]) == 0
 }

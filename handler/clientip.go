@@ -65,7 +65,9 @@ const (
 
 // Direct takes the address of the peer, r.RemoteAddr, and believes no header. It is
 // right where clients connect to this server without a proxy between, and in every
-// wrapper of the lambda package, which puts the platform's source address there.
+// wrapper of the lambda package, which puts the platform's source address there. A
+// middleware in front that writes a header into RemoteAddr ("real IP") makes it the
+// client's word again: place it behind the guard.
 func Direct() ClientIP { return ClientIP{&ipStrategy{kind: ipDirect}} }
 
 // CloudRun takes the rightmost entry of X-Forwarded-For, which Google's front end

@@ -274,6 +274,7 @@ func TestBadArguments(t *testing.T) {
 		"all peers":             CloudFront(FromPeers(all...)),
 		"all peers, IPv6":       CloudFront(FromPeers(mustPrefixes("::/0")...)),
 		"all peers, mapped":     CloudFront(FromPeers(mustPrefixes("::ffff:0.0.0.0/96")...)),
+		"more than the mapped":  CloudFront(FromPeers(mustPrefixes("::ffff:0.0.0.0/90")...)),
 		"header without a name": HeaderAddr("", Unproven()),
 		"header with a colon":   HeaderAddr("X-Real-Ip:", Unproven()),
 		"list header":           HeaderAddr("x-forwarded-for", Unproven()),

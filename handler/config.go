@@ -42,7 +42,8 @@ type Config struct {
 	// Allow is never counted and wins over Deny; Deny gets a 403. Both look at the
 	// address that ClientIP finds and ask no store. A client whose address is not
 	// proven is not taken for one on the Allow list, though his peer be on it. An
-	// IPv4-mapped prefix is taken for the IPv4 prefix that it means.
+	// IPv4-mapped prefix is taken for the IPv4 prefix that it means; one that means all
+	// of IPv4 or more is an error.
 	Allow, Deny []netip.Prefix
 
 	// Prefix begins all keys in stores: at most 128 bytes of printable ASCII;
@@ -216,8 +217,13 @@ func addressList(field string, prefixes []netip.Prefix) ([]netip.Prefix, error) 
 		if !p.IsValid() {
 			return nil, fmt.Errorf("handler: %w Config.%s[%d]: not a prefix", stores.ErrInvalid, field, i)
 		}
-		if a := canonicalAddr(p.Addr()); a.Is4() && !p.Addr().Is4() && p.Bits() >= 96 {
+		a := canonicalAddr(p.Addr())
+		switch within := a.Is4() && !p.Addr().Is4(); {
+		case within && p.Bits() > 96:
 			p = netip.PrefixFrom(a, p.Bits()-96)
+		case within && p.Bits() == 96, p.Addr().Is4In6():
+			// All of IPv4 would be exempt for a translator's network, or nobody would match.
+			return nil, fmt.Errorf("handler: %w Config.%s[%d]: %s: write IPv4 prefixes as such, and 0.0.0.0/0 for all of them", stores.ErrInvalid, field, i, p)
 		}
 		list = append(list, p.Masked())
 	}

@@ -65,12 +65,15 @@ func TestNewFailsLoudly(t *testing.T) {
 		"unsupported": {func(c *Config) {
 			c.Store, c.Policies[0].Limit = narrowStore{newSharedStore(t)}, stores.SlidingLog(5, time.Minute)
 		}, errors.ErrUnsupported, "fixed window"},
-		"prefix":               {func(c *Config) { c.Prefix = "a\n" }, stores.ErrInvalid, "Prefix"},
-		"body limit":           {func(c *Config) { c.BodyLimit = -1 }, stores.ErrInvalid, "BodyLimit"},
-		"headers":              {func(c *Config) { c.Headers = 9 }, stores.ErrInvalid, "header style"},
-		"allow":                {func(c *Config) { c.Allow = []netip.Prefix{{}} }, stores.ErrInvalid, "Allow[0]"},
-		"deny":                 {func(c *Config) { c.Deny = []netip.Prefix{netip.MustParsePrefix("::/0"), {}} }, stores.ErrInvalid, "Deny[1]"},
-		"unsupported in plain": {func(c *Config) { c.Policies[0].Limit.Algorithm = 99 }, stores.ErrInvalid, `policy "p"`},
+		"prefix":                       {func(c *Config) { c.Prefix = "a\n" }, stores.ErrInvalid, "Prefix"},
+		"body limit":                   {func(c *Config) { c.BodyLimit = -1 }, stores.ErrInvalid, "BodyLimit"},
+		"headers":                      {func(c *Config) { c.Headers = 9 }, stores.ErrInvalid, "header style"},
+		"allow":                        {func(c *Config) { c.Allow = []netip.Prefix{{}} }, stores.ErrInvalid, "Allow[0]"},
+		"deny":                         {func(c *Config) { c.Deny = []netip.Prefix{netip.MustParsePrefix("::/0"), {}} }, stores.ErrInvalid, "Deny[1]"},
+		"allow a translator's network": {func(c *Config) { c.Allow = mustPrefixes("64:ff9b::/96") }, stores.ErrInvalid, "0.0.0.0/0"},
+		"allow all of IPv4, mapped":    {func(c *Config) { c.Allow = mustPrefixes("10.0.0.0/8", "::ffff:0.0.0.0/96") }, stores.ErrInvalid, "Allow[1]"},
+		"deny more than the mapped":    {func(c *Config) { c.Deny = mustPrefixes("::ffff:0.0.0.0/90") }, stores.ErrInvalid, "Deny[0]"},
+		"unsupported in plain":         {func(c *Config) { c.Policies[0].Limit.Algorithm = 99 }, stores.ErrInvalid, `policy "p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good()

@@ -1,6 +1,9 @@
 package handler
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 type verdictKey struct{}
 
@@ -20,6 +23,14 @@ func (c *verdictContext) Value(key any) any {
 		return &c.verdict
 	}
 	return c.Context.Value(key)
+}
+
+// serveWith runs next with v in the request's context. The server deletes the files
+// of a multipart form, but only knows the request that it made: next's is a copy.
+func serveWith(v Verdict, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	inner := r.WithContext(withVerdict(r.Context(), v))
+	defer func() { r.MultipartForm = inner.MultipartForm }()
+	next.ServeHTTP(w, inner)
 }
 
 // FromContext returns the Verdict of the innermost guard around the running handler

@@ -95,11 +95,12 @@ func (g *Guard) With(policies ...Policy) (*Guard, error) {
 // and the rest work as without the guard.
 //
 // Place it inside what sets CORS and security headers, so that a browser can read a
-// refusal, and outside of what changes the method or consumes the body. HEAD counts
-// like GET, the method being that on the wire; a CORS preflight (OPTIONS with Origin
-// and Access-Control-Request-Method) is not counted. Scripts read the fields only
-// if Access-Control-Expose-Headers names them: Retry-After, RateLimit,
-// RateLimit-Policy.
+// refusal, and outside of what compresses, changes the method or consumes the body.
+// HEAD counts like GET, the method being that on the wire. A CORS preflight (OPTIONS
+// with Origin and Access-Control-Request-Method, and without a body or a header that
+// overrides the method) reaches next uncounted, whoever made it: next should do
+// nothing for OPTIONS but answer it. Scripts read the fields only if
+// Access-Control-Expose-Headers names them: Retry-After, RateLimit, RateLimit-Policy.
 func (g *Guard) Handler(next http.Handler) http.Handler { return &guarded{g, next} }
 
 type guarded struct {
@@ -128,7 +129,8 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.SetHeaders(w.Header())
 	q.release()
 	if inContext {
-		r = r.WithContext(withVerdict(r.Context(), v))
+		serveWith(v, h.next, w, r)
+		return
 	}
 	h.next.ServeHTTP(w, r)
 }

@@ -23,8 +23,9 @@ const maxField = 999_999_999_999_999
 // SetHeaders sets the rate limit fields, and on a refusal Retry-After, in the style
 // of Config.Headers: for the Enforce policies that are keyed on the caller alone or
 // have ShowQuota, and no others. A policy that nobody counted (OutageAllow,
-// OutageRefuse) shows no numbers. A line that is there, from another guard or from
-// this one, is extended and never doubled: an item of the same name is replaced.
+// OutageRefuse) shows no numbers, and one that refused a cost above its quota shows
+// the quota alone. A line that is there, from another guard or from this one, is
+// extended and never doubled: an item of the same name is replaced.
 func (v Verdict) SetHeaders(h http.Header) {
 	if v.detail == nil || h == nil {
 		return
@@ -80,7 +81,9 @@ func (v *Verdict) setFields(h http.Header, wait int64) []string {
 	b, last := room[:0], -1
 	for i := range d.asked {
 		o := d.shown(i)
-		if o == nil {
+		if o == nil || i == d.refusing && wait == 0 {
+			// Nobody counted a cost above the quota: there is nothing to wait for, and
+			// what remains for smaller ones is not known.
 			continue
 		}
 		if len(b) > 0 {

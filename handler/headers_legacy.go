@@ -21,7 +21,7 @@ func (v *Verdict) setLegacy(h http.Header, wait int64) {
 			chosen = i
 		}
 	}
-	if chosen < 0 || d.refusing >= 0 && chosen != d.refusing {
+	if chosen < 0 || d.refusing >= 0 && (chosen != d.refusing || wait == 0) {
 		return
 	}
 	o := d.shown(chosen)

@@ -3,12 +3,16 @@ package handler
 import (
 	"net/http"
 	"net/textproto"
+	"strings"
 )
 
 const kindHeader = "header"
 
-// ByHeader counts by a request header, such as an API key; the value of "Host" is
-// that of the request. Spaces around the value don't count.
+// ByHeader counts by a request header, such as an API key. Spaces around the value
+// don't count. What servers take for one is one: in "Authorization" and
+// "Proxy-Authorization" the scheme in upper or lower case and with any number of
+// spaces behind it (RFC 9110 section 11.4); of "Host", which is that of the request,
+// the name in lower case, without a port and the dot of the root.
 //
 // Several lines are one identity only if they say the same; empty ones don't count.
 // All requests whose lines differ are counted together, and the log says so. To join
@@ -30,15 +34,50 @@ type headerText string
 
 func (h headerText) find(q *inquiry) (string, presence) {
 	if h == "Host" {
-		return trimField(q.r.Host), present
+		return h.normal(q.r.Host), present
 	}
 	value, found := "", absent
 	for _, line := range q.r.Header[string(h)] {
-		if value, found = merge(value, found, line); found == several {
+		if value, found = merge(value, found, h.normal(line)); found == several {
 			break
 		}
 	}
 	return value, found
+}
+
+// normal is the one form of the values that mean the same.
+func (h headerText) normal(value string) string {
+	value = trimField(value)
+	switch h {
+	case "Host":
+		return normalHost(value)
+	case "Authorization", "Proxy-Authorization":
+		return normalCredentials(value)
+	}
+	return value
+}
+
+// normalHost returns the name of a Host field, "name" or "name:port".
+func normalHost(value string) string {
+	if i := strings.LastIndexByte(value, ':'); i >= 0 && (value[0] == '[' || i == strings.IndexByte(value, ':')) &&
+		(i == len(value)-1 || isPort(value[i:])) {
+		value = value[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(value, "."))
+}
+
+// normalCredentials writes the scheme as a header's name is, "Bearer", which most
+// have done already, and one space behind it.
+func normalCredentials(value string) string {
+	scheme, rest, found := strings.Cut(value, " ")
+	if !found {
+		return value
+	}
+	normal, credentials := textproto.CanonicalMIMEHeaderKey(scheme), strings.TrimLeft(rest, " ")
+	if normal == scheme && len(credentials) == len(rest) {
+		return value
+	}
+	return normal + " " + credentials
 }
 
 func (h headerText) kind() string { return kindHeader }

@@ -74,7 +74,10 @@ func (k textKey) add(id *identity, value string) bool {
 
 func (k textKey) given(id *identity, texts []string) (bool, error) {
 	value := texts[0]
-	if k.kind() != kindFunc {
+	switch t := k.text.(type) {
+	case headerText:
+		value = t.normal(value)
+	case cookieText:
 		value = trimField(value)
 	}
 	return k.add(id, value), nil

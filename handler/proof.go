@@ -146,6 +146,8 @@ func trustedPrefixes(prefixes []netip.Prefix) ([]netip.Prefix, error) {
 		switch {
 		case !p.IsValid():
 			return nil, fmt.Errorf("%w: a trusted prefix is not valid", stores.ErrInvalid)
+		case p.Addr().Is4In6():
+			return nil, fmt.Errorf("%w: no address is in the prefix %s: write IPv4 prefixes as such", stores.ErrInvalid, p)
 		case p.Bits() == 0:
 			return nil, fmt.Errorf("%w: the prefix %s trusts everybody: want the proxies' own networks", stores.ErrInvalid, p)
 		}

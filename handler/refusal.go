@@ -2,6 +2,7 @@ package handler
 
 import (
 	"net/http"
+	"net/textproto"
 	"strings"
 )
 
@@ -57,7 +58,7 @@ func (v *Verdict) refuse(w http.ResponseWriter, r *http.Request, q *inquiry) {
 		if q != nil && v.detail == &q.detail {
 			kept = v.keep()
 		}
-		p.Refused.ServeHTTP(w, r.WithContext(withVerdict(r.Context(), kept)))
+		serveWith(kept, p.Refused, w, r)
 		return
 	}
 	page := prefersHTML(r.Header["Accept"])
@@ -92,16 +93,21 @@ func (v *Verdict) refuse(w http.ResponseWriter, r *http.Request, q *inquiry) {
 
 // dropStale removes the headers that describe a body which is not sent, and those
 // by which a cache would keep the refusal for others: RFC 9213 lets a targeted
-// field, such as CDN-Cache-Control, overrule Cache-Control.
+// field, such as CDN-Cache-Control, overrule Cache-Control. A server sends names as
+// they are spelt in the map ("ETag"), so all spellings of a name go.
 func dropStale(h http.Header) {
 	for name := range h {
-		switch name {
-		case "Etag", "Last-Modified", "Expires", "Age", "Surrogate-Control", "Accept-Ranges",
+		switch field := textproto.CanonicalMIMEHeaderKey(name); field {
+		case "Etag", "Last-Modified", "Expires", "Age", "Surrogate-Control", "X-Accel-Expires", "Edge-Control", "Accept-Ranges",
 			"Content-Length", "Content-Encoding", "Content-Range", "Content-Disposition",
 			"Content-Language", "Content-Location", "Content-Md5", "Content-Digest", "Repr-Digest", "Digest":
 			delete(h, name)
+		case "Cache-Control", "Content-Type", fieldRetryAfter:
+			if name != field {
+				delete(h, name) // what is ours to say would stand beside it
+			}
 		default:
-			if strings.HasSuffix(name, "-Cache-Control") {
+			if strings.HasSuffix(field, "-Cache-Control") {
 				delete(h, name)
 			}
 		}

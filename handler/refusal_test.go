@@ -2,6 +2,7 @@ package handler
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,6 +86,9 @@ func TestOuterHeaders(t *testing.T) {
 		"Etag": {`"x"`}, "Last-Modified": {"then"}, "Content-Length": {"9999"}, "Content-Encoding": {"gzip"},
 		"Content-Range": {"bytes 0-1/2"}, "Content-Disposition": {"attachment"}, "Expires": {"tomorrow"}, "Age": {"3"},
 		"Cdn-Cache-Control": {"max-age=300"}, "Surrogate-Control": {"max-age=300"}, "Vercel-Cdn-Cache-Control": {"max-age=300"},
+		"X-Accel-Expires": {"300"}, "Edge-Control": {"max-age=300"},
+		// As some write them past http.Header's methods, for a client that minds the case.
+		"ETag": {`"x"`}, "content-length": {"5"}, "cache-control": {"public"}, "CDN-Cache-Control": {"public"}, "content-type": {"text/css"}, "retry-after": {"1"},
 	}
 	inner := exhausted(t, Config{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,6 +119,36 @@ func TestOuterHeaders(t *testing.T) {
 	w = serve(h, get(another))
 	require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"), "an allowed answer is left alone")
 	require.NotEmpty(t, w.Header().Get("Etag"))
+}
+
+// No spelling of a name lets a header stand twice: a second Content-Length would break
+// the connection, a second Cache-Control let a cache keep the refusal.
+func TestOddSpellingsOnTheWire(t *testing.T) {
+	inner := onMemory(t, byIP("p", 1)).Handler(ok)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.Header()["content-length"] = []string{"5"}
+			w.Header()["cache-control"] = []string{"public, max-age=300"}
+			w.Header()["content-type"] = []string{"text/css"}
+			w.Header()["retry-after"] = []string{"1"}
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	first, err := s.Client().Get(s.URL)
+	require.NoError(t, err)
+	require.NoError(t, first.Body.Close())
+	for range 3 {
+		response, err := s.Client().Post(s.URL, "text/plain", http.NoBody)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.True(t, json.Valid(body), "%s", body)
+		require.Equal(t, []string{"no-store"}, response.Header.Values("Cache-Control"))
+		require.Equal(t, []string{"application/problem+json"}, response.Header.Values("Content-Type"))
+		require.Equal(t, []string{"600"}, response.Header.Values("Retry-After"))
+	}
 }
 
 func TestVary(t *testing.T) {

@@ -209,8 +209,10 @@ func (v Verdict) Refund(ctx context.Context) error {
 }
 
 // Reset forgets all that the policy counted for this request's identity, for
-// instance after a right password. A policy that this Verdict did not ask is an
-// error that wraps [stores.ErrInvalid].
+// instance after a right password. Only do so for a policy that is keyed on the
+// account: by logging in to one of his own, an attacker would clear what his address
+// has used up. A policy that this Verdict did not ask is an error that wraps
+// [stores.ErrInvalid].
 func (v Verdict) Reset(ctx context.Context, policy string) error {
 	if d := v.detail; d != nil {
 		for i, a := range d.asked {

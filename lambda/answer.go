@@ -89,12 +89,29 @@ func addToMulti(h http.Header, multi map[string][]string, fresh bool) map[string
 }
 
 // mergeLines puts ours before what the answer has, in one line: an inner guard wrote
-// there. X-RateLimit-* can speak of one guard only, and then of the inner one.
+// there, later than we did, so that of a policy that both ask its item is the one to
+// show. X-RateLimit-* can speak of one guard only, and then of the inner one.
 func mergeLines(name string, ours, theirs []string) []string {
 	if strings.HasPrefix(name, "X-") {
 		return theirs
 	}
-	return []string{strings.Join(append(slices.Clone(ours), theirs...), ", ")}
+	var known, all []string
+	for _, line := range theirs {
+		for item := range items(line) {
+			known = append(known, itemName(item))
+		}
+	}
+	for _, line := range ours {
+		for item := range items(line) {
+			if !slices.Contains(known, itemName(item)) {
+				all = append(all, item)
+			}
+		}
+	}
+	for _, line := range theirs {
+		all = slices.AppendSeq(all, items(line))
+	}
+	return []string{strings.Join(all, ", ")}
 }
 
 // spelling returns the key under which m has the header.

@@ -85,6 +85,7 @@ func (h *httpHandler) Invoke(ctx context.Context, payload []byte) ([]byte, error
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	finished := false
 	defer func() {
+		deleteUploads(r)
 		if finished {
 			return
 		}
@@ -97,6 +98,14 @@ func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	h.ServeHTTP(w, r)
 	finished = true
 	return nil
+}
+
+// deleteUploads removes the files of a multipart form, as net/http's server does: an
+// instance lives long, and its /tmp is small.
+func deleteUploads(r *http.Request) {
+	if r.MultipartForm != nil {
+		_ = r.MultipartForm.RemoveAll() // what can't be removed, nobody could
+	}
 }
 
 func (e *event) decodedBody() (string, bool) {

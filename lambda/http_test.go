@@ -169,6 +169,24 @@ func TestTextAndBinary(t *testing.T) {
 	}
 }
 
+// Handlers that write a name past http.Header's methods lose no line.
+func TestSpellingsOfOneName(t *testing.T) {
+	h := lambda.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "a=1")
+		w.Header()["set-cookie"] = []string{"b=2"}
+		w.Header()["SET-COOKIE"] = []string{"c=3"}
+		w.Header()["content-type"] = []string{"text/css"}
+		_, _ = io.WriteString(w, "<html>")
+	}))
+	for range 10 { // a map has another order each time
+		for _, e := range entries() {
+			answer := invoke(t, h, awsEvent(t, e.file))
+			require.ElementsMatch(t, []string{"a=1", "b=2", "c=3"}, e.header(answer, "Set-Cookie"), e.name)
+			require.Equal(t, "text/css", e.one(t, answer, "Content-Type"), e.name)
+		}
+	}
+}
+
 // Several cookies in a map of single values: each has a spelling of its own.
 func TestCookiesOfASingleValueLoadBalancer(t *testing.T) {
 	e := entries()[3]

@@ -14,7 +14,9 @@ import (
 // 2.0. Rate limit fields are added to the headers of an allowed answer; what next
 // set stays, and an error of next passes through with its answer. The context of
 // next carries what [handler.FromContext] finds. An event of another kind is an
-// error and not counted; with payload format 1.0, use [RESTAPI].
+// error and not counted; with payload format 1.0, use [RESTAPI]. A CORS preflight
+// reaches next uncounted ([handler.Guard.Handler]): a route of ANY or $default, and
+// every Function URL, takes OPTIONS too, and next must do no work for it.
 func HTTPAPI(g *handler.Guard, next func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	guard := newGuarded(g)
 	return func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {

@@ -140,7 +140,8 @@ func TestExemptions(t *testing.T) {
 	}
 }
 
-// The CORS preflight of a browser is not counted in any form.
+// The CORS preflight of a browser is not counted in any form. One with a body is
+// forged, and counts: a handler of events seldom looks at the method.
 func TestPreflight(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {
 		store := newCounting(t)
@@ -151,9 +152,19 @@ func TestPreflight(t *testing.T) {
 		} else {
 			put(ev, "httpMethod", http.MethodOptions)
 		}
+		put(put(ev, "body", ""), "isBase64Encoded", false)
 		for range 10 {
 			require.Equal(t, 200, status(invoke(t, h, ev)))
 		}
 		require.Zero(t, store.takes.Load())
+
+		passed := 0
+		for i := range 20 {
+			put(put(ev, "body", "YQ=="), "isBase64Encoded", i%2 == 0)
+			if status(invoke(t, h, ev)) == 200 {
+				passed++
+			}
+		}
+		require.Equal(t, 5, passed)
 	})
 }

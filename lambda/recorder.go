@@ -47,7 +47,9 @@ func (rec *recorder) WriteHeader(status int) {
 	rec.sent = make(http.Header, len(rec.header))
 	for name, lines := range rec.header {
 		if len(lines) > 0 && mayBeSent(name) {
-			rec.sent[textproto.CanonicalMIMEHeaderKey(name)] = clean(lines)
+			// Two spellings of a name are lines of one: neither may push the other out.
+			key := textproto.CanonicalMIMEHeaderKey(name)
+			rec.sent[key] = append(rec.sent[key], clean(lines)...)
 		}
 	}
 	// The gateway writes the length of what it sends. HEAD and 304 tell of another.
@@ -55,7 +57,7 @@ func (rec *recorder) WriteHeader(status int) {
 		delete(rec.sent, "Content-Length")
 	}
 	_, typed := rec.header["Content-Type"] // even if it has no line: then none is wanted
-	rec.sniff = !typed && rec.sent["Content-Encoding"] == nil
+	rec.sniff = !typed && rec.sent["Content-Type"] == nil && rec.sent["Content-Encoding"] == nil
 }
 
 // Write implements http.ResponseWriter.

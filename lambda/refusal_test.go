@@ -177,6 +177,42 @@ func TestNestedGuards(t *testing.T) {
 	}
 }
 
+// A policy that an outer and an inner guard ask is listed once, with the later numbers.
+func TestNestedGuardsOfOnePolicy(t *testing.T) {
+	inner := newGuard(t, fivePerHour)
+	shared := handler.Policy{Name: "test", Limit: fivePerHour, Key: handler.ByIP()}
+	wide := shared
+	wide.Name, wide.Limit.Quota = "wide", 100
+	outer, err := inner.With(wide, shared)
+	require.NoError(t, err)
+	v2 := lambda.HTTPAPI(outer, lambda.HTTPAPI(inner, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: 200}, nil
+	}))
+	alb := lambda.ALB(outer, lambda.ALB(inner, func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
+		return events.ALBTargetGroupResponse{StatusCode: 200, MultiValueHeaders: map[string][]string{"ratelimit": {`"mine";r=1`, ""}}}, nil
+	}))
+	var ev events.APIGatewayV2HTTPRequest
+	ev.RequestContext.HTTP.Method, ev.RequestContext.HTTP.SourceIP = "GET", "203.0.113.9"
+	albEvent := events.ALBTargetGroupRequest{HTTPMethod: "GET", MultiValueHeaders: map[string][]string{"x-forwarded-for": {"203.0.113.10"}}}
+	for i, want := range []int{200, 200, 429} {
+		left := []string{"3", "1", "0"}[i]
+		resp, err := v2(t.Context(), ev)
+		require.NoError(t, err)
+		require.Equal(t, want, resp.StatusCode)
+		require.Equal(t, `"wide";q=100;w=3600, "test";q=5;w=3600`, resp.Headers["Ratelimit-Policy"])
+		require.Regexp(t, `^"wide";r=\d+;t=3600, "test";r=`+left+`;t=3600$`, resp.Headers["Ratelimit"])
+
+		albResp, err := alb(t.Context(), albEvent)
+		require.NoError(t, err)
+		require.Equal(t, want, albResp.StatusCode)
+		require.Equal(t, []string{`"wide";q=100;w=3600, "test";q=5;w=3600`}, albResp.MultiValueHeaders["Ratelimit-Policy"])
+		if want == 200 { // the user's own name stands
+			require.Len(t, albResp.MultiValueHeaders["ratelimit"], 1)
+			require.Regexp(t, `^"wide";r=\d+;t=3600, "test";r=`+left+`;t=3600, "mine";r=1$`, albResp.MultiValueHeaders["ratelimit"][0])
+		}
+	}
+}
+
 func TestLegacyFieldsOfAnInnerGuardStay(t *testing.T) {
 	g := newGuard(t, fivePerHour, func(cfg *handler.Config) { cfg.Headers = handler.HeadersLegacy })
 	h := lambda.FunctionURL(g, func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {

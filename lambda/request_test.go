@@ -119,6 +119,30 @@ func TestHeaderSpellings(t *testing.T) {
 	})
 }
 
+// B13: what differs counts apart, whatever an event may hold that no server would let
+// through; half a surrogate pair, which is no text at all, is one for all.
+func TestAwkwardValues(t *testing.T) {
+	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {
+		h := wrap(newGuard(t, fivePerHour, keyedBy(handler.ByHeader("X-Api-Key"))), ignore)
+		for _, value := range []string{"ab", "a b", `a"b`, `a\b`, "a/b", "a%2Fb", "{a}b", "a\x00b", "a\r\nX-Api-Key: b", "a\nb", "a,b", "áb", "a\u2028b", strings.Repeat("a", 64<<10), "\xed\xa0\x80"} {
+			for i := range 7 {
+				want := 200
+				if i >= 5 {
+					want = 429
+				}
+				answer := invoke(t, h, e.headers(awsEvent(t, e.file), map[string]string{"x-api-key": value, "host": "h"}))
+				require.Equal(t, want, status(answer), "%.20q", value)
+			}
+		}
+		for i, surrogate := range []string{`\ud800`, `\udfff`} {
+			payload := encode(t, e.headers(awsEvent(t, e.file), map[string]string{"x-api-key": "HALF", "host": "h"}))
+			b, err := h.Invoke(t.Context(), []byte(strings.ReplaceAll(string(payload), "HALF", "x"+surrogate)))
+			require.NoError(t, err)
+			require.Contains(t, e.one(t, decode(t, b), "RateLimit"), fmt.Sprintf(`"test";r=%d;`, 4-i))
+		}
+	})
+}
+
 // B71: the cookies array is the Cookie header.
 func TestCookies(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {

@@ -106,6 +106,55 @@ func TestBrokenStore(t *testing.T) {
 	}
 }
 
+// B36, B41: the same for a table.
+func TestBrokenTable(t *testing.T) {
+	raw := func(status int, body string) dynamotest.Manner {
+		return dynamotest.Raw(status, "application/x-amz-json-1.0", body)
+	}
+	tests := []struct {
+		name string
+		do   dynamotest.Manner
+	}{
+		{"cut before it counts", dynamotest.DropBefore()},
+		{"cut after it has counted", dynamotest.DropAfter()},
+		{"hanging", dynamotest.Hang()},
+		{"hanging after it has counted", dynamotest.HangAfter()},
+		{"500", dynamotest.Fail(500, "InternalServerError", "oops")},
+		{"throttled table", dynamotest.Throttle("ThrottlingException", "TableWriteProvisionedThroughputExceeded")},
+		{"throttled key", dynamotest.Throttle("ThrottlingException", "TableWriteKeyRangeThroughputExceeded")},
+		{"no such table", dynamotest.Fail(400, "ResourceNotFoundException", "Requested resource not found")},
+		{"no rights", dynamotest.Fail(400, "AccessDeniedException", "not authorized")},
+		{"expired credentials", dynamotest.Fail(400, "ExpiredTokenException", "The security token included in the request is expired")},
+		{"bad expression", dynamotest.Fail(400, "ValidationException", "Invalid UpdateExpression")},
+		{"a page instead of an answer", dynamotest.Raw(200, "text/html", "<html>login</html>")},
+		{"nothing", raw(200, "")},
+		{"an answer without the item", raw(200, "{}")},
+		{"a failed condition without the item", dynamotest.Fail(400, "ConditionalCheckFailedException", "The conditional request failed")},
+		{"half an answer", dynamotest.CutBody()},
+		{"an answer that does not end", dynamotest.StallBody()},
+		{"numbers that are none", dynamotest.Lie(func(item map[string]any) {
+			for name := range item {
+				item[name] = map[string]any{"N": "9e99"}
+			}
+		})},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			table := dynamotest.New(t)
+			p := start(t, dynamoEnv(table.Listen(t))...)
+			table.SetFault(dynamotest.Fault{Do: test.do})
+			offender := newVisitor("127.0.0.10")
+			require.Equal(t, map[int]int{200: 5, 429: 35}, offender.flood(t, 40, p))
+			require.Equal(t, 200, newVisitor("127.0.0.11").post(t, p).StatusCode)
+			require.Equal(t, 429, offender.post(t, p).StatusCode)
+			for _, secret := range []string{dynamotest.SecretAccessKey, "127.0.0.10"} {
+				require.NotContains(t, p.log.String(), secret)
+			}
+		})
+	}
+}
+
 func TestStoreIsKilledAndComesBack(t *testing.T) {
 	store := upstashtest.New(t)
 	env := append(upstashEnv(store), "SALLYPORT_INSTANCES=2")
