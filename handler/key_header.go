@@ -98,9 +98,9 @@ func merge(value string, found presence, next string) (string, presence) {
 const kindCookie = "cookie"
 
 // ByCookie counts by a cookie of this name. Browsers do send several of one name,
-// for several paths or domains; if they differ they are no identity, and the request
-// is counted by its client's address. A cookie that the server did not sign is cheap
-// to invent.
+// for several paths or domains; the first one counts, which is the one that
+// Request.Cookie gives to the handler: so a session has one budget, whatever is sent
+// beside it. A cookie that the server did not sign is cheap to invent.
 func ByCookie(name string) Key {
 	if !isHeaderName(name) {
 		return Key{invalid{kindCookie + ":" + name, "want a cookie's name"}}
@@ -111,13 +111,11 @@ func ByCookie(name string) Key {
 type cookieText string
 
 func (c cookieText) find(q *inquiry) (string, presence) {
-	value, found := "", absent
-	for _, cookie := range q.r.CookiesNamed(string(c)) {
-		if value, found = merge(value, found, cookie.Value); found == several {
-			return "", absent
-		}
+	cookie, err := q.r.Cookie(string(c))
+	if err != nil {
+		return "", absent
 	}
-	return value, found
+	return cookie.Value, present
 }
 
 func (c cookieText) kind() string { return kindCookie }
