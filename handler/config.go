@@ -18,6 +18,7 @@ const (
 	defaultPrefix    = "sallyport:"
 	defaultBodyLimit = 64 << 10
 	keySecretEnv     = "SALLYPORT_KEY_SECRET"
+	cloudRunEnv      = "K_SERVICE" // set in every Cloud Run service
 )
 
 // Config configures [New].
@@ -103,7 +104,8 @@ type common struct {
 // New returns a guard, or an error that says what is wrong and, for a policy, with
 // which. The error wraps [stores.ErrInvalid], or errors.ErrUnsupported for a limit
 // that the store can't serve. New sends nothing anywhere. It logs what is allowed
-// but seldom meant: a public key salt on a shared store, and policies out of order.
+// but seldom meant: a public key salt on a shared store, policies out of order, and
+// CloudRun elsewhere.
 func New(cfg Config) (*Guard, error) {
 	c := &common{
 		clientIP: cfg.ClientIP,
@@ -152,6 +154,9 @@ func New(cfg Config) (*Guard, error) {
 	g, err := newGuard(c, cfg.Policies)
 	if err != nil {
 		return nil, err
+	}
+	if c.clientIP.s != nil && c.clientIP.s.kind == ipCloudRun && os.Getenv(cloudRunEnv) == "" {
+		c.logger.Warn("sallyport: the client address is taken as Cloud Run's proxy writes it, but this is not Cloud Run (" + cloudRunEnv + " is not set): reached directly, each client chooses his own address; want handler.Direct()")
 	}
 	if c.failover != nil && len(secret) == 0 {
 		c.logger.Warn("sallyport: keys in the shared store are hashed with a public salt, so addresses and e-mails can be guessed from them; set Config.KeySecret or " + keySecretEnv)

@@ -171,3 +171,13 @@ func TestConfigIsCopied(t *testing.T) {
 	require.True(t, g.Check(get(client)).Allowed)
 	require.False(t, g.Check(get(client)).Allowed)
 }
+
+// CloudRun anywhere else lets clients choose their address, and the log says so.
+func TestCloudRunElsewhere(t *testing.T) {
+	for service, warns := range map[string]bool{"": true, "contact": false} {
+		t.Setenv("K_SERVICE", service)
+		log := new(logBuffer)
+		guardOf(t, Config{ClientIP: CloudRun(), Policies: []Policy{byIP("p", 1)}, Logger: log.logger()})
+		require.Equal(t, warns, strings.Contains(log.String(), "this is not Cloud Run"))
+	}
+}

@@ -7,6 +7,9 @@
 // requests through a limit of five. A refusal is a Decision, never an error; an
 // error means that the store did not decide.
 //
+// The stores of this module serve [FixedWindow] and [Cooldown], without a block. What
+// else a Limit can describe they refuse when a guard is made, by [Supporter].
+//
 // What a store offers beyond Take it says by the optional interfaces
 // ([Batcher], [Peeker], [Resetter], [Refunder], [Debtor], [Supporter]). Package
 // storetest holds the tests that every implementation has to pass.

@@ -50,7 +50,7 @@ type Limit struct {
 
 // FixedWindow allows quota hits in a window that opens at the key's first hit. At
 // the seam of two windows up to twice the quota can pass within one window's
-// length; where that matters take [SlidingWindow].
+// length.
 func FixedWindow(quota int, window time.Duration) Limit {
 	return Limit{Algorithm: Fixed, Quota: quota, Window: window}
 }

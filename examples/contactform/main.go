@@ -38,6 +38,7 @@ import (
 
 	"github.com/sallyport/sallyport/handler"
 	"github.com/sallyport/sallyport/stores"
+	"github.com/sallyport/sallyport/stores/memory"
 )
 
 // shutdownTime is for requests under way. Cloud Run kills 10 s after SIGTERM.
@@ -102,6 +103,9 @@ func run(ctx context.Context) error {
 	}
 	slog.Info("contact form: listening", "address", listener.Addr().String(), "store", storeName,
 		"limit", limit.String(), "client_ip", clientIP.String())
+	if _, alone := store.(*memory.Store); alone && onCloudRun() {
+		slog.Warn("contact form: no store is configured, so each instance has a limit of its own; set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or SALLYPORT_TABLE")
+	}
 	slog.Warn("contact form: messages are logged by their length and not delivered; put a Mailer of your own into main.go")
 	return serve(ctx, server, listener)
 }

@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	hit := stores.Hit{Key: "contact-form:203.0.113.7", Limit: stores.FixedWindow(2, 10*time.Minute)}
+	hit := stores.Hit{Key: "contact-form:client-1", Limit: stores.FixedWindow(2, 10*time.Minute)}
 	take := func() {
 		d, err := store.Take(context.Background(), hit)
 		if err != nil {

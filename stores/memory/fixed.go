@@ -63,7 +63,7 @@ func (c counters) take(key string, limit stores.Limit, cost, owed, until, now in
 	}
 	c.table.At(i).used = used
 	c.table.SetUntil(i, end)
-	c.table.Touch(i, class(used, quota))
+	c.table.Rank(i, class(used, quota))
 	return decide(quota, used, cost, allowed, end-now, int64(limit.Window))
 }
 
@@ -91,7 +91,7 @@ func (c counters) refund(key string, limit stores.Limit, cost, now int64) {
 	}
 	r := c.table.At(i)
 	r.used = max(0, min(r.used, quota)-cost)
-	c.table.Touch(i, class(r.used, quota))
+	c.table.Rank(i, class(r.used, quota))
 }
 
 func (c counters) reset(key string) {
