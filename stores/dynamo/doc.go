@@ -6,7 +6,8 @@
 // whether the key's window is open. A condition that fails comes back with the item
 // and is a decision like any other, with an exact RetryAfter. To count needs the
 // right dynamodb:UpdateItem alone; Peek needs GetItem and Reset needs DeleteItem.
-// Nothing asks for DescribeTable. DynamoDB bills a refused hit as one write too.
+// Nothing asks for DescribeTable. DynamoDB bills a refused hit as one write too. What was
+// let through elsewhere and is paid with a hit (TakeOwing) goes with it in one write.
 //
 // # Retries
 //

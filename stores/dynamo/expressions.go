@@ -16,8 +16,17 @@ type expression struct {
 }
 
 var (
-	// count adds to a window that is open and has room.
+	// count adds a hit, and what is owed before it, to a window that is open and has room
+	// for both.
 	count = newExpression("ADD #n :c", "#e > :now AND #n <= :room", "#n", "#e")
+
+	// pay adds what is owed to a window that is open and has room for it, but not for the
+	// hit as well.
+	pay = newExpression("ADD #n :o", "#e > :now AND #n > :short AND #n <= :room", "#n", "#e")
+
+	// fill does so where there is room for a part of it only. What is then in the window is
+	// known without a min().
+	fill = newExpression("SET #n = :quota", "#e > :now AND #n > :room AND #n < :quota", "#n", "#e")
 
 	// open starts a window where there is none or where it is over. Time to live
 	// deletes days late, if at all, so what is over is judged here, never by the

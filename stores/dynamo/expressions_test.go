@@ -15,8 +15,8 @@ import (
 func TestExpressions(t *testing.T) {
 	words := regexp.MustCompile(`[#:]?[A-Za-z_]+`)
 	known := map[string]bool{"SET": true, "ADD": true, "AND": true, "OR": true, "attribute_not_exists": true}
-	tk := &taking{cost: 1, quota: 5, window: 1000}
-	for name, e := range map[string]*expression{"count": &count, "open": &open, "shorten": &shorten, "giveBack": &giveBack, "empty": &empty} {
+	tk := &taking{cost: 1, quota: 5, window: 1000, owed: 1, until: 500}
+	for name, e := range map[string]*expression{"count": &count, "pay": &pay, "fill": &fill, "open": &open, "shorten": &shorten, "giveBack": &giveBack, "empty": &empty} {
 		t.Run(name, func(t *testing.T) {
 			require.Less(t, len(e.update), 4096)
 			require.Less(t, len(e.condition), 4096)

@@ -61,6 +61,7 @@ var (
 	_ stores.Peeker    = (*Store)(nil)
 	_ stores.Resetter  = (*Store)(nil)
 	_ stores.Refunder  = (*Store)(nil)
+	_ stores.Debtor    = (*Store)(nil)
 	_ stores.Supporter = (*Store)(nil)
 )
 

@@ -69,6 +69,7 @@ func everyMethod(t *testing.T, s *Store, h stores.Hit) map[string]error {
 	errs := make(map[string]error)
 	_, errs["Take"] = s.Take(ctx, h)
 	_, errs["TakeAll"] = s.TakeAll(ctx, []stores.Hit{h}, make([]stores.Decision, 1))
+	_, errs["TakeOwing"] = s.TakeOwing(ctx, h, 1, min(time.Millisecond, max(0, h.Limit.Window)))
 	_, errs["Peek"] = s.Peek(ctx, h)
 	errs["Reset"] = s.Reset(ctx, h)
 	errs["Refund"] = s.Refund(ctx, h)

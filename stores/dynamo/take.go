@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/sallyport/sallyport/internal/fault"
 	"github.com/sallyport/sallyport/stores"
 )
@@ -15,6 +13,11 @@ const (
 	// maxCalls bounds a decision. Two are enough unless other instances reset or
 	// reopen the key between them.
 	maxCalls = 4
+
+	// maxOwingCalls bounds a decision with a payment. Two are enough here too; while
+	// others pay into the same window five may be needed, and one more moves an
+	// end that nobody can have meant.
+	maxOwingCalls = 6
 
 	// maxLead is how far beyond now + Window a window may end, in milliseconds, before
 	// it is held for the work of a wrong clock: two clocks that are each within
@@ -66,41 +69,51 @@ func (s *Store) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Dec
 	return len(hits), nil
 }
 
-// taking is one decision under way.
+// taking is one decision under way. All times are in milliseconds.
 type taking struct {
 	s                   *Store
 	key                 string
-	cost, quota, window int64 // window in milliseconds
+	cost, quota, window int64
+
+	// What is to be paid before the hit, 0 to quota, and how long a window stays open
+	// that this call opens: window if nothing is owed.
+	owed, until int64
 }
 
 func newTaking(s *Store, hit stores.Hit) *taking {
+	window := milliseconds(hit.Limit.Window)
 	return &taking{
 		s: s, key: hit.Key,
-		cost: int64(max(hit.Cost, 1)), quota: int64(hit.Limit.Quota), window: milliseconds(hit.Limit.Window),
+		cost: int64(max(hit.Cost, 1)), quota: int64(hit.Limit.Quota), window: window, until: window,
 	}
 }
 
 // run tries the branch that the last end seen suggests. A wrong guess comes back with
-// the item, which says which branch is right, or that there is no room.
+// the item, which says which branch is right, or that there is no room. No more than
+// one call counts or pays: its answer is the decision.
 func (t *taking) run(ctx context.Context) (stores.Decision, error) {
 	began := t.s.clock.read()
 	branch := &open
 	if t.s.windows.end(t.key) > t.s.clock.now(began) {
-		branch = &count
+		branch = t.guess()
+	}
+	most := maxCalls
+	if t.owed > 0 {
+		most = maxOwingCalls
 	}
 	var seen window
-	for range maxCalls {
+	for range most {
 		now := t.s.clock.now(began)
 		a, err := t.s.update(ctx, began, t.key, branch, t.values(branch, now, seen))
 		if err != nil {
 			return stores.Decision{}, err
 		}
 		if a.met && branch != &shorten {
-			return t.allowed(a, branch, now)
+			return t.counted(a, branch, now)
 		}
 		if a.none() {
 			// Only an engine that keeps the item to itself says so to open.
-			branch = other(branch)
+			branch = t.other(branch)
 			continue
 		}
 		w, ok := readWindow(a.item)
@@ -109,58 +122,22 @@ func (t *taking) run(ctx context.Context) (stores.Decision, error) {
 		}
 		seen = w
 		now = t.s.clock.now(began) // this answer may have corrected the clock
+		next := t.live(w.n)
 		switch {
 		case w.end <= now:
 			branch = &open
-		case w.n <= t.quota-t.cost:
-			branch = &count
-		case a.agrees && branch != &shorten && w.end-now > t.window+maxLead:
+		case next != &count && a.agrees && branch != &shorten && w.end-now > t.window+maxLead:
 			branch = &shorten
+		case next == nil:
+			return t.decide(w, false, now), nil
 		default:
-			t.s.windows.learn(t.key, w.end)
-			until := t.wait(w.end, now)
-			return stores.Decision{Remaining: int(max(0, t.quota-w.n)), RetryAfter: until, ResetAfter: until}, nil
+			branch = next
 		}
 	}
 	return stores.Decision{}, &fault.Error{
 		Kind: stores.ErrUnavailable, Definite: true, KeyOnly: seen != window{},
-		Text: "dynamo: UpdateItem: the condition failed four times in a row, against what the item shows",
+		Text: fmt.Sprintf("dynamo: UpdateItem: the condition failed %d times in a row, against what the item shows", most),
 	}
-}
-
-func other(branch *expression) *expression {
-	if branch == &open {
-		return &count
-	}
-	return &open
-}
-
-func (t *taking) values(branch *expression, now int64, seen window) map[string]types.AttributeValue {
-	if branch == &count {
-		return map[string]types.AttributeValue{":c": number(t.cost), ":now": number(now), ":room": number(t.quota - t.cost)}
-	}
-	end := now + t.window
-	values := map[string]types.AttributeValue{":end": number(end), ":x": number(end/1000 + 1 + ttlDelay)}
-	if branch == &shorten {
-		values[":seen"] = number(seen.end)
-		return values
-	}
-	values[":c"], values[":now"] = number(t.cost), number(now)
-	return values
-}
-
-// allowed reads the answer to a call whose condition held at now. What such an answer
-// can't say was counted, perhaps, but is no decision.
-func (t *taking) allowed(a answer, branch *expression, now int64) (stores.Decision, error) {
-	w, ok := readWindow(a.item)
-	switch {
-	case !ok,
-		branch == &open && (w.n != t.cost || w.end != now+t.window),
-		branch == &count && (w.n < t.cost || w.n > t.quota || w.end <= now):
-		return stores.Decision{}, malformed(updateItem, false)
-	}
-	t.s.windows.learn(t.key, w.end)
-	return stores.Decision{Allowed: true, Remaining: int(t.quota - w.n), ResetAfter: t.wait(w.end, now)}, nil
 }
 
 // wait returns how long it is from now to end, at most a window: now is when the
