@@ -34,8 +34,8 @@ type Policy struct {
 	Mode Mode
 
 	// Outage is what happens while the shared store can't decide: by default this
-	// instance's memory does. With OutageAllow an allowed response shows no numbers
-	// of this policy; with OutageRefuse the answer is a 503.
+	// instance's memory does. With OutageAllow a response allowed in an outage shows no
+	// numbers of this policy; with OutageRefuse the answer is a 503.
 	Outage stores.Outage
 
 	// LimitBy chooses the limit of a request (plans). A limit that is zero, invalid or

@@ -2,9 +2,13 @@ package stores
 
 import "fmt"
 
-// Outage says what becomes of a hit that the shared store can't decide. Package
-// failover heeds it; the stores themselves ignore it. The zero value is
-// OutageFallBack.
+// Outage says what becomes of a hit that the shared store can't decide, because it
+// failed or is left alone after failures. Package failover heeds it; the stores
+// themselves ignore it. The zero value is OutageFallBack.
+//
+// What a client could bring about (one key too hot, too many calls at once, no time
+// left) is no outage for OutageAllow: then memory decides, or a limit could be got
+// round by pushing harder.
 type Outage uint8
 
 // The manners of an outage.

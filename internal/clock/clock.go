@@ -39,11 +39,11 @@ func (c *Clock) At(t time.Time) int64 {
 		c.base = t
 	}
 	mono := t.Sub(c.base)
-	if mono < c.last {
+	ahead := time.Duration(t.UnixNano()-c.base.UnixNano()) - mono
+	if mono < c.last || mono == c.last && ahead < c.ahead {
 		return int64(c.last+c.skipped) + 1
 	}
 	c.last = mono
-	ahead := time.Duration(t.UnixNano()-c.base.UnixNano()) - mono
 	switch {
 	case ahead > c.ahead+tolerance:
 		c.skipped += ahead - c.ahead

@@ -48,6 +48,8 @@ func TestWallSteps(t *testing.T) {
 		{"wall set back", []time.Time{at(time.Second, -h), at(2*time.Second, -h)}, 2 * time.Second},
 		{"frozen after the wall was set back", []time.Time{at(time.Second, -h), at(time.Second, 0)}, h + time.Second},
 		{"older readings move nothing", []time.Time{at(4*time.Second, 0), at(time.Second, 0), at(5*time.Second, 0)}, 5 * time.Second},
+		{"an older reading of a monotonic clock that stood still", []time.Time{at(time.Second, h), at(time.Second, 0), at(2*time.Second, h)}, h + 2*time.Second},
+		{"wall set back while the monotonic clock stood still", []time.Time{at(time.Second, 0), at(time.Second, -h), at(2*time.Second, -h)}, 2 * time.Second},
 		{"an older reading from behind a wall step", []time.Time{at(4*time.Second, 0), at(time.Second, h), at(5*time.Second, 0)}, 5 * time.Second},
 	}
 	for _, test := range tests {

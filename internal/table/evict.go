@@ -25,15 +25,27 @@ func log2(n int64) int {
 // that have expired; so expired keys go without a sweep, two steps at a time. If
 // the table is full nevertheless, one key is evicted:
 //
-//   - one that has expired, if one of the oldest has;
-//   - else the oldest of the lowest held class, if held keys fill 7/8 of the table;
-//   - else the oldest of the lowest class that has any, except that class 0 keeps
-//     1/16 of the table, so that newcomers live long enough to climb;
-//   - else the oldest of the lowest held class.
+//   - one that has expired, if the oldest of a class has;
+//   - else the held key that is worth least, if held keys fill 7/8 of the table;
+//   - else the open key that is worth least;
+//   - else, with no open key, the held one that is worth least.
+//
+// A key is worth 2^class, about half of what was used up to get there, on top of what
+// the last key was worth that was evicted before it came there (the GreedyDual rule of
+// N. Young, "The k-server dual and loose competitiveness for paging", 1994). So what was
+// used up to fill the table counts once: an attacker who has brought all other keys
+// to four used hits has one with three forgotten, and then his own ones are
+// worth no more than the next. Only where most keys are in the same class as the one that
+// goes nothing is added: there a flood of cheap keys replaces itself, and the others
+// are worth more than it for ever.
 //
 // To have a held key forgotten an attacker must therefore use up as many quotas of
-// that size as fill 7/8 of the table, and to have one with u used forgotten he must bring nearly
-// all other keys to u/2 or more.
+// that size as fill 7/8 of the table, and to have one with u used forgotten he must bring
+// nearly all other keys to u/2 or more. Doing that again and again costs him at least
+// an eighth of the open keys for each hit that is forgotten. Held keys he can keep
+// fresh by a refused hit on each; then every held key of somebody who keeps silent
+// costs him as many requests as there are others, as in a plain LRU, but not before
+// he has paid for filling the table.
 func (t *Table[R]) Insert(hash uint64, now int64) int {
 	t.sweep(now)
 	if t.free == none {
@@ -45,7 +57,7 @@ func (t *Table[R]) Insert(hash uint64, now int64) int {
 	}
 	n := t.free
 	t.free = t.slots[n].next
-	t.slots[n] = slot[R]{hash: hash, until: now, class: 0, prev: none, next: t.lists[0].newest}
+	t.slots[n] = slot[R]{hash: hash, until: now, class: 0, age: t.low[0], prev: none, next: t.lists[0].newest}
 	if l := &t.lists[0]; l.newest != none {
 		t.slots[l.newest].prev = n
 		l.newest = n
@@ -90,44 +102,54 @@ func (t *Table[R]) evict(now int64) {
 
 // victim picks the slot to be evicted from a full table.
 func (t *Table[R]) victim(now int64) uint32 {
-	lowest := t.lowestOpen()
-	held := t.lowestHeld()
-	if held != none && t.slots[held].until <= now {
+	open, expired := t.least(0, now)
+	if expired {
+		return open
+	}
+	held, expired := t.least(openClasses, now)
+	if expired {
 		return held
 	}
-	if lowest == none {
-		return held
+	n := open
+	if open == none || held != none && t.held >= t.limit-t.limit/8 {
+		n = held
 	}
-	if t.slots[lowest].until <= now {
-		return lowest
+	class := int(t.slots[n].class)
+	all := t.keys - t.held
+	if class >= openClasses {
+		all = t.held
 	}
-	if held != none && t.held >= t.limit-t.limit/8 {
-		return held
+	if t.lists[class].len <= all/2 {
+		t.low[side(class)] = t.worth(n)
 	}
-	return lowest
+	return n
 }
 
-// lowestOpen returns the oldest slot of the lowest open class, where class 0 counts
-// only with what it has beyond its reserve, unless there is no other.
-func (t *Table[R]) lowestOpen() uint32 {
-	if t.lists[0].len > t.limit/16 {
-		return t.lists[0].oldest
-	}
-	for c := 1; c < openClasses; c++ {
-		if t.lists[c].len > 0 {
-			return t.lists[c].oldest
+// least returns the slot that is worth least of the sixteen classes from first on, the
+// one of the lower class where two are worth the same, or none. If the oldest of a
+// class has expired it returns that.
+func (t *Table[R]) least(first int, now int64) (n uint32, expired bool) {
+	n = none
+	for c := first; c < first+openClasses; c++ {
+		oldest := t.lists[c].oldest
+		if oldest == none {
+			continue
+		}
+		if t.slots[oldest].until <= now {
+			return oldest, true
+		}
+		// The numbers go round: of those in a table no two are further apart than the
+		// highest class is worth.
+		if n == none || int32(t.worth(oldest)-t.worth(n)) < 0 {
+			n = oldest
 		}
 	}
-	return t.lists[0].oldest
+	return n, false
 }
 
-func (t *Table[R]) lowestHeld() uint32 {
-	for c := openClasses; c < classes; c++ {
-		if t.lists[c].len > 0 {
-			return t.lists[c].oldest
-		}
-	}
-	return none
+func (t *Table[R]) worth(n uint32) uint32 {
+	s := &t.slots[n]
+	return s.age + 1<<(s.class%openClasses)
 }
 
 // grow doubles the slots, up to the limit, and keeps the index at most half full.

@@ -39,6 +39,7 @@ type Table[R any] struct {
 	keys  int
 	held  int // keys in held classes
 	lists [classes]list
+	low   [2]uint32 // what the last key that was evicted was worth, open and held
 	stats Stats
 	seed  maphash.Seed
 	gone  func(*R) // may be nil
@@ -48,11 +49,12 @@ type slot[R any] struct {
 	hash       uint64
 	until      int64 // live while now < until
 	prev, next uint32
+	age        uint32 // low, when the slot came to its place in its class
 	class      uint8
 	record     R
 }
 
-// list is a queue of slots by time of touch.
+// list is a queue of slots by the time at which they came to their place, and so by age.
 type list struct {
 	newest, oldest uint32
 	len            int
@@ -117,15 +119,29 @@ func (t *Table[R]) Until(i int) int64 { return t.slots[i].until }
 // taken for another key.
 func (t *Table[R]) SetUntil(i int, until int64) { t.slots[i].until = until }
 
-// Touch makes the slot the newest of a class that Open or Held gave.
+// Rank puts the slot into a class that Open or Held gave, as the newest. In an open
+// class that it is in already it stays where it is: else one cheap hit would be worth as
+// much as all those that it took to get there, and keep what an attacker fills the
+// table with fresher than what he wants forgotten. In a held class every hit makes it
+// the newest, refused ones first of all: an offender who goes on knocking is not
+// forgotten, whatever else is used up meanwhile.
+func (t *Table[R]) Rank(i, class int) {
+	if int(t.slots[i].class) != class || class >= openClasses {
+		t.Touch(i, class)
+	}
+}
+
+// Touch makes the slot the newest of a class that Open or Held gave, whether it is
+// in it or not: for records that are worth something only while they are in use.
 func (t *Table[R]) Touch(i, class int) {
 	n := uint32(i)
 	l := &t.lists[class]
+	s := &t.slots[n]
+	s.age = t.low[side(class)]
 	if l.newest == n {
 		return
 	}
 	t.unlink(n)
-	s := &t.slots[n]
 	s.class = uint8(class)
 	s.prev, s.next = none, l.newest
 	if l.newest != none {
@@ -139,6 +155,9 @@ func (t *Table[R]) Touch(i, class int) {
 		t.held++
 	}
 }
+
+// side returns 0 for an open class and 1 for a held one.
+func side(class int) int { return class / openClasses }
 
 func (t *Table[R]) unlink(n uint32) {
 	s := &t.slots[n]

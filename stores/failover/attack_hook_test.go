@@ -64,7 +64,7 @@ func TestPanickingHook(t *testing.T) {
 			require.Equal(t, stores.Shared, hit().Source)
 		}
 		require.Empty(t, r.inFlight)
-		require.Empty(t, r.fallback.payments.done)
+		require.Empty(t, r.fallback.payments.last)
 		require.Zero(t, r.fallback.tables.Of(shapeOf(limit)).At(0).pending)
 	})
 }

@@ -13,21 +13,39 @@ import (
 // call is the time that the shared store has for one request, which may ask about
 // several hits.
 type call struct {
+	store  *Store
 	parent context.Context
 	begun  int64 // process time
 	ctx    context.Context
 	cancel context.CancelFunc
 	whole  bool // the store has the configured time, not one cut short by the caller's deadline or by waiting in line
 	tried  bool // ctx was asked for
+
+	// outage: what failed last says that the shared store is down, and not only that it
+	// can't be asked about this hit, now.
+	outage bool
+
+	changes []*Change // to be announced
 }
 
 func (s *Store) newCall(ctx context.Context, now int64) call {
-	return call{parent: ctx, begun: now}
+	return call{store: s, parent: ctx, begun: now}
 }
 
+// end frees what the call holds and announces what it changed: not before, since
+// OnChange may take its time, or panic.
 func (c *call) end() {
 	if c.cancel != nil {
 		c.cancel()
+	}
+	for _, change := range c.changes {
+		c.store.announce(change)
+	}
+}
+
+func (c *call) changed(change *Change) {
+	if change != nil {
+		c.changes = append(c.changes, change)
 	}
 }
 
@@ -40,6 +58,10 @@ var (
 		Text: "shared store not asked: it takes its time to be told what this key was let through without it"}
 	errDoubtful = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
 		Text: "shared store not asked: it may not know of all that this key was let through without it"}
+	errLate = &fault.Error{Kind: stores.ErrUnavailable,
+		Text: "shared store answered after its time"}
+	errUnreadable = &fault.Error{Kind: stores.ErrUnavailable,
+		Text: "shared store failed with an error that panics"}
 	errHot = &fault.Error{Kind: stores.ErrHotKey, Definite: true, KeyOnly: true,
 		Text: "shared store not asked: it throttles this key"}
 )
@@ -52,7 +74,7 @@ func (s *Store) start(c *call) {
 	}
 	c.tried = true
 	budget := s.cfg.Timeout
-	if s.probablyDials(c.begun) {
+	if s.probablyDials(c.begun) || s.breaker.now() != Closed {
 		budget = max(budget, min(freshFactor*budget, freshLimit))
 	}
 	c.whole = true
@@ -69,7 +91,9 @@ func (s *Store) start(c *call) {
 
 // probablyDials tells whether the shared store's connections are likely closed: no
 // answer yet, or none for as long as an idle connection is kept. After a failure it
-// says no, or an outage would cost every request the longer time.
+// says no, or an outage would cost every request the longer time. (A probe gets that
+// nevertheless: where a connection takes longer to open than Timeout, no other call
+// would ever find the store again.)
 func (s *Store) probablyDials(now int64) bool {
 	last := s.answered.Load()
 	return last == 0 || last > 0 && now-last >= int64(idleAfter)
@@ -77,11 +101,14 @@ func (s *Store) probablyDials(now int64) bool {
 
 // closed returns why the shared store can't be asked about a hit for the moment, or
 // nil.
-func (s *Store) closed(hit *stores.Hit, now int64) error {
+func (s *Store) closed(c *call, hit *stores.Hit, now int64) error {
+	c.outage = false
 	if s.hot.is(hit.Key, now) {
 		return errHot
 	}
-	return s.breaker.blocked(now)
+	err := s.breaker.blocked(now)
+	c.outage = err != nil
+	return err
 }
 
 // ask puts one question to the shared store, under breaker, deadline and bound. An
@@ -107,8 +134,9 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 	}
 
 	p, change, err := s.breaker.admit(s.clock.Now())
-	s.announce(change)
+	c.changed(change)
 	if err != nil {
+		c.outage = true
 		return d, false, false, err
 	}
 	if p.probe {
@@ -116,7 +144,7 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 	}
 	d, certain, err = guarded(c.ctx, hit, question)
 	now := s.clock.Now()
-	o := s.judge(c, err)
+	o, cause := c.judge(err)
 	switch o {
 	case good:
 		s.answered.Store(now)
@@ -126,13 +154,22 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 	if keyOnly(err) {
 		s.hot.add(hit.Key, now)
 	}
-	s.announce(s.breaker.settle(p, o, err, now))
+	c.outage = o == failed
+	c.changed(s.breaker.settle(p, o, cause, now))
 	return d, certain, true, err
 }
 
-// guarded turns a panic of the shared store into a failure: it would end the process
-// on Lambda, and the memory of all offenders with it.
+// guarded turns a panic of the shared store, or of an error that it returns, into a
+// failure: it would end the process on Lambda, and the memory of all offenders with it.
 func guarded(ctx context.Context, hit *stores.Hit, question ask) (d stores.Decision, certain bool, err error) {
+	d, certain, err = answerOf(ctx, hit, question)
+	if err != nil && !readable(err) {
+		err = errUnreadable
+	}
+	return d, certain, err
+}
+
+func answerOf(ctx context.Context, hit *stores.Hit, question ask) (d stores.Decision, certain bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, certain = stores.Decision{}, false
@@ -142,18 +179,30 @@ func guarded(ctx context.Context, hit *stores.Hit, question ask) (d stores.Decis
 	return question(ctx, *hit)
 }
 
-// judge says what the outcome of a call tells about the shared store.
-func (s *Store) judge(c *call, err error) outcome {
+// readable tells whether err can be looked at: a nil pointer that became an error can't.
+func readable(err error) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	_ = err.Error()
+	_, _ = final(err), keyOnly(err)
+	return true
+}
+
+// judge says what the outcome of a call tells about the shared store, and the
+// failure if it is one.
+func (c *call) judge(err error) (outcome, error) {
 	switch {
+	case err == nil && c.whole && c.ctx.Err() != nil:
+		// The answer stands, but a store that heeds no deadline is as slow as one that fails.
+		return failed, errLate
 	case err == nil:
-		return good
+		return good, nil
 	case final(err), keyOnly(err):
-		return neutral
+		return neutral, nil
 	case !c.whole && errors.Is(err, context.DeadlineExceeded):
 		// It had too little time; that says nothing about the store.
-		return neutral
+		return neutral, nil
 	}
-	return failed
+	return failed, err
 }
 
 // final errors are the caller's and are returned to it; nothing was counted.

@@ -34,8 +34,8 @@ const (
 type Config struct {
 	// Timeout is what the shared store gets to decide about one request, all its
 	// policies together; 0 means 500 ms. A call that probably opens a connection (the
-	// first one, and the first after five idle seconds) gets four times as long, but
-	// at most 2 s.
+	// first one, the first after five idle seconds, and one that asks whether the store
+	// is back) gets four times as long, but at most 2 s.
 	Timeout time.Duration
 
 	// Reserve is kept back from the caller's own deadline for its work after the
@@ -57,7 +57,8 @@ type Config struct {
 	MaxInFlight int
 
 	// OnChange is told of each change of the breaker's state. It is called by the
-	// request that brought the change, with no lock held, and may call the store.
+	// request that brought the change, when that is decided, with no lock held, and may
+	// call the store. It holds up that request; a panic is the request's.
 	OnChange func(Change)
 
 	// Logger gets a line when the shared store is given up and when it is back; nil
@@ -108,7 +109,12 @@ func duration(name string, d, otherwise time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// New returns a store that asks shared first. The error wraps stores.ErrInvalid for
+// New returns a store that asks shared first. The methods of shared have to return soon
+// after the context that they get is over: a call is not left to itself, and one that does
+// not return takes its request along, and one of MaxInFlight. One that answers too late
+// is heeded, and counts as a failure.
+//
+// The error wraps stores.ErrInvalid for
 // a Config out of its bounds, and for a shared store that is nil, that is itself a
 // *Store, or that is a *memory.Store, which falls back on nothing.
 func New(shared stores.Store, cfg Config) (*Store, error) {

@@ -25,8 +25,9 @@ type shape struct {
 }
 
 // record is a key in its window, which ends with the slot. All numbers are in units
-// of the quota.
+// of the quota, opened apart.
 type record struct {
+	opened  int64 // process time at which the window was first known of
 	used    int64 // at least mine, and what the shared store said
 	mine    int64 // let through by this instance, whoever decided
 	granted int64 // of mine, what was let through without the shared store
@@ -51,15 +52,6 @@ func newFallback(maxKeys, instances int) *fallback {
 	return f
 }
 
-func (f *fallback) setOwed(r *record, owed int64) {
-	if r.owed > 0 {
-		f.debts.Add(-1)
-	}
-	if r.owed = owed; owed > 0 {
-		f.debts.Add(1)
-	}
-}
-
 // keyed is a hit with the place of its record. Its methods take the lock.
 type keyed struct {
 	*fallback
@@ -68,12 +60,13 @@ type keyed struct {
 	quota  int64
 	cost   int64
 	window int64
+	brought
 }
 
 func (f *fallback) of(hit *stores.Hit) keyed {
 	l := hit.Limit
 	t := f.tables.Of(shape{l.Algorithm, l.Window, l.Block})
-	return keyed{f, t, t.Hash(hit.Key), int64(l.Quota), int64(max(1, hit.Cost)), int64(l.Window)}
+	return keyed{f, t, t.Hash(hit.Key), int64(l.Quota), int64(max(1, hit.Cost)), int64(l.Window), brought{}}
 }
 
 // live returns the record of the key's window, or nil.
@@ -96,111 +89,51 @@ func (k *keyed) open(now int64) (*record, int) {
 		i = k.table.Insert(k.hash, now)
 	}
 	r = k.table.At(i)
-	k.clear(r)
+	k.clear(r, now)
 	k.table.SetUntil(i, now+k.window)
 	return r, i
 }
 
 // clear empties a record for another window. A debt ends with the window in which
 // too much was let through.
-func (k *keyed) clear(r *record) {
+func (k *keyed) clear(r *record, now int64) {
 	k.setOwed(r, 0)
-	*r = record{pending: r.pending, paying: r.paying}
+	*r = record{opened: now, pending: r.pending, paying: r.paying}
 }
 
 func (k *keyed) touch(r *record, i int) {
 	if r.used >= k.quota {
-		k.table.Touch(i, table.Held(k.quota))
+		k.table.Rank(i, table.Held(k.quota))
 		return
 	}
-	k.table.Touch(i, table.Open(r.used))
+	k.table.Rank(i, table.Open(r.used))
 }
 
-// debt is what goes along with a hit to be taken out of the quota first.
-type debt struct {
-	owed  int64
-	until time.Duration
-}
-
-// send notes that the hit is asked of the shared store, and hands it the key's debt
-// to pay. While an earlier hit is about to pay, it returns what to wait for: another
-// one could overtake it and be let through on the same quota once more. The error
-// says that the shared store must not be asked, though it could be: it may never
-// know of all that was let through here.
-func (k *keyed) send(now int64) (d debt, wait <-chan struct{}, err error) {
-	k.table.Lock()
-	defer k.table.Unlock()
-	r, i := k.open(now)
-	if r.paying > 0 {
-		if wait := k.payments.of(k.hash); wait != nil {
-			return debt{}, wait, nil
-		}
-		r.paying = 0
-	}
-	if r.doubtful && k.cost > k.quota-r.used-r.pending {
-		return debt{}, nil, errDoubtful
-	}
-	if r.owed > 0 {
-		left := time.Duration(k.table.Until(i) - now).Round(time.Millisecond)
-		d = debt{r.owed, max(time.Millisecond, min(left, time.Duration(k.window)))}
-		r.paying = r.owed
-		k.setOwed(r, 0)
-		k.payments.begin(k.hash)
-	}
-	r.pending += k.cost
-	k.touch(r, i)
-	return d, nil, nil
-}
-
-// back takes back what send noted.
-func (k *keyed) back(d debt) {
-	if d.owed > 0 {
-		k.payments.end(k.hash)
-	}
-	if i := k.table.Find(k.hash); i >= 0 {
-		r := k.table.At(i)
-		r.pending = max(0, r.pending-k.cost)
-		if d.owed > 0 {
-			r.paying = 0
-		}
-	}
-}
-
-// failed takes back a hit that the shared store did not answer. A debt that
-// certainly was not paid is owed again; an uncertain one counts as paid, since it must
-// not be paid twice.
-func (k *keyed) failed(d debt, certainlyNot bool, now int64) {
+// answered takes back a hit that the shared store answered, after an exchange that
+// took as long as given. What it told is taken over: the use, and the window's end if
+// that is certain, which may be off by the time that the exchange took.
+//
+// Of an answer that crossed a Reset nobody knows on which side of it the hit was
+// counted. If it was let through it is held for the later side, and no more is learned.
+func (k *keyed) answered(d debt, told *stores.Decision, certain, crossed bool, now, took int64) {
 	k.table.Lock()
 	defer k.table.Unlock()
 	k.back(d)
-	r, _ := k.live(now)
-	if r == nil || d.owed == 0 {
+	crossed = crossed || told.ResetAfter <= 0
+	if !told.Allowed && (crossed || !certain) {
 		return
 	}
-	if certainlyNot {
-		k.setOwed(r, r.owed+d.owed)
-	} else {
-		r.doubtful = true
-	}
-}
-
-// answered takes back a hit that the shared store answered. What it told is taken
-// over unless it is stale. The window's end is, if it is certain; the exchange took
-// as long as given, and by so much may the end be off.
-func (k *keyed) answered(d debt, told *stores.Decision, certain, stale bool, now, took int64) {
-	k.table.Lock()
-	defer k.table.Unlock()
-	k.back(d)
-	if stale || told.ResetAfter <= 0 || !certain && !told.Allowed {
+	end := now + int64(told.ResetAfter)
+	if r, _ := k.live(now); r != nil && !crossed && end-took <= r.opened {
+		// The window that it was counted in was over when this one opened.
 		return
 	}
 	r, i := k.open(now)
-	if certain {
-		end := now + int64(told.ResetAfter)
+	if certain && !crossed {
 		if r.told && end > k.table.Until(i)+took+int64(2*time.Millisecond) {
 			// It is another window than the one told of before: somebody reset the key, or
 			// the shared store forgot it.
-			k.clear(r)
+			k.clear(r, now)
 		}
 		r.told = true
 		k.table.SetUntil(i, end)
@@ -208,27 +141,12 @@ func (k *keyed) answered(d debt, told *stores.Decision, certain, stale bool, now
 	if told.Allowed {
 		r.mine += k.cost
 	}
-	// What is owed the shared store did not know of when it spoke.
-	known := k.quota - int64(told.Remaining) + r.owed + r.paying
-	r.used = max(r.used, r.mine, min(k.quota, known))
-	k.touch(r, i)
-}
-
-// owe adds a debt of somebody else's, which ends after until.
-func (k *keyed) owe(owed, until, now int64) {
-	if owed == 0 || until == 0 {
-		return
+	r.used = max(r.used, r.mine)
+	if !crossed {
+		// What is owed the shared store did not know of when it spoke.
+		known := k.quota - int64(told.Remaining) + r.owed + r.paying
+		r.used = max(r.used, min(k.quota, known))
 	}
-	k.table.Lock()
-	defer k.table.Unlock()
-	r, i := k.live(now)
-	if r == nil {
-		r, i = k.open(now)
-		k.table.SetUntil(i, now+until)
-	}
-	owed = min(owed, k.quota)
-	r.used = min(max(r.used, k.quota), r.used+owed)
-	k.setOwed(r, min(k.quota, r.owed+owed))
 	k.touch(r, i)
 }
 
@@ -237,6 +155,7 @@ func (k *keyed) owe(owed, until, now int64) {
 func (k *keyed) take(now int64, owes bool) stores.Decision {
 	k.table.Lock()
 	defer k.table.Unlock()
+	k.own(now)
 	r, i := k.open(now)
 	d := k.decide(r, k.table.Until(i)-now)
 	if d.Allowed {
@@ -270,13 +189,19 @@ func (k *keyed) peek(now int64) stores.Decision {
 func (k *keyed) decide(r *record, left int64) stores.Decision {
 	share := max(1, k.quota/k.instances)
 	room := min(k.quota-r.used-r.pending, share-r.granted)
-	wait := time.Duration(left+int64(time.Millisecond)-1) / time.Millisecond * time.Millisecond
-	wait = min(wait, time.Duration(k.window))
+	wait := k.wait(left)
 	d := stores.Decision{Allowed: k.cost <= room, Remaining: int(max(0, room)), ResetAfter: wait}
 	if !d.Allowed {
 		d.RetryAfter = wait
 	}
 	return d
+}
+
+// wait words what is left of a window: in whole milliseconds, rounded up, and no more
+// than the window.
+func (k *keyed) wait(left int64) time.Duration {
+	wait := time.Duration(left+int64(time.Millisecond)-1) / time.Millisecond * time.Millisecond
+	return min(wait, time.Duration(k.window))
 }
 
 // refund gives back a hit that the fallback or the shared store counted.
@@ -295,11 +220,26 @@ func (k *keyed) refund(local bool, now int64) {
 	k.touch(r, i)
 }
 
-func (k *keyed) reset() {
+// reset empties the record. What is on its way to the shared store still is, so the
+// slot stays, and goes like any that has expired.
+func (k *keyed) reset(now int64) {
 	k.table.Lock()
 	defer k.table.Unlock()
 	if i := k.table.Find(k.hash); i >= 0 {
-		k.table.Delete(i)
+		r := k.table.At(i)
+		k.clear(r, now)
+		k.table.SetUntil(i, now)
+		k.touch(r, i)
+	}
+}
+
+// unlearn forgets what was told of the key, and keeps what was let through here.
+func (k *keyed) unlearn(now int64) {
+	k.table.Lock()
+	defer k.table.Unlock()
+	if r, i := k.live(now); r != nil {
+		r.used, r.told = r.mine, false
+		k.touch(r, i)
 	}
 }
 

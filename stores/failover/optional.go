@@ -26,8 +26,9 @@ func (s *Store) Supports(limit stores.Limit) error {
 	return nil
 }
 
-// Peek implements stores.Peeker. A remembered refusal is heeded. When the shared
-// store fails, the fallback is looked at, whatever the hit's Outage.
+// Peek implements stores.Peeker. A remembered refusal is heeded, and so is what the
+// shared store has still to be told of. When the shared store fails, the fallback is
+// looked at, whatever the hit's Outage.
 func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
 	if err := s.admit(ctx, &hit); err != nil {
 		return stores.Decision{}, err
@@ -43,13 +44,17 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 		return d, nil
 	}
 	k := s.fallback.of(&hit)
-	err := s.closed(&hit, now)
+	c := s.newCall(ctx, now)
+	defer c.end()
+	err := s.closed(&c, &hit, now)
+	if err == nil && k.doubts(now) {
+		err = errDoubtful
+	}
 	if err == nil {
-		c := s.newCall(ctx, now)
-		defer c.end()
 		var d stores.Decision
 		if d, _, _, err = s.ask(&c, &hit, s.peek); err == nil {
-			d.Source, d.Fault = stores.Shared, nil
+			bound(hit.Limit, &d)
+			k.charge(&d, s.clock.Now())
 			s.counts.shared.Add(1)
 			return d, nil
 		}
@@ -78,12 +83,15 @@ func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
 	if !ok {
 		return lacks("Reset")
 	}
-	s.refusals.drop(&hit)
-	// Once more behind the call: an answer from before it may have come meanwhile.
-	defer s.refusals.drop(&hit)
 	k := s.fallback.of(&hit)
-	k.reset()
-	return s.order(ctx, &hit, r.Reset)
+	s.refusals.reset(&hit)
+	k.reset(s.clock.Now())
+	err := s.order(ctx, &hit, r.Reset)
+	// Once more: answers from before the shared store forgot the key may have come
+	// meanwhile.
+	s.refusals.reset(&hit)
+	k.unlearn(s.clock.Now())
+	return err
 }
 
 // Refund implements stores.Refunder. It is for hits that the shared store counted:
@@ -121,11 +129,11 @@ func (s *Store) RefundAt(ctx context.Context, hit stores.Hit, source stores.Sour
 // order has the shared store do something that has no decision and no fallback.
 func (s *Store) order(ctx context.Context, hit *stores.Hit, do func(context.Context, stores.Hit) error) error {
 	now := s.clock.Now()
-	if err := s.closed(hit, now); err != nil {
-		return err
-	}
 	c := s.newCall(ctx, now)
 	defer c.end()
+	if err := s.closed(&c, hit, now); err != nil {
+		return err
+	}
 	_, _, _, err := s.ask(&c, hit, func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
 		return stores.Decision{}, false, do(ctx, hit)
 	})
@@ -147,10 +155,10 @@ func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until t
 	}
 	now := s.clock.Now()
 	k := s.fallback.of(&hit)
-	k.owe(int64(owed), int64(until), now)
+	k.brought = brought{int64(owed), int64(until)}
 	c := s.newCall(ctx, now)
 	defer c.end()
-	return s.takeOne(&c, &hit)
+	return s.takeOne(&c, &k, &hit)
 }
 
 func lacks(method string) error {

@@ -30,8 +30,16 @@ type refusals struct {
 	// changed counts, for each group of keys, what was done here that may make a
 	// refused key allowed again. An answer whose call began at another count is not
 	// remembered. Groups are chosen by a seeded hash: nobody can aim at one.
-	changed [stripes]atomic.Uint32
+	changed [stripes]atomic.Uint64
 }
+
+// mark is a reading of changed: refunds in the lower half, resets in the upper.
+type mark uint64
+
+const oneReset = 1 << 32
+
+// crossedReset tells whether a Reset lies between two marks.
+func (m mark) crossedReset(later mark) bool { return m/oneReset != later/oneReset }
 
 // refusal is one answer. It holds for a limit of this quota and block, for hits of
 // this cost or more; what is left of the quota may suffice for cheaper ones.
@@ -74,14 +82,18 @@ func (r *refusals) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
 }
 
 // mark is to be taken before a call whose answer may be remembered.
-func (r *refusals) mark(hit *stores.Hit) uint32 {
-	return r.changed[r.table.Hash(hit.Key)%stripes].Load()
+func (r *refusals) mark(hit *stores.Hit) mark {
+	return mark(r.changed[r.table.Hash(hit.Key)%stripes].Load())
 }
 
-// remember keeps the refusal d of a call that began at mark.
-func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, mark uint32, now int64) {
+// remember keeps the refusal d of a call that began at this mark and was sent when
+// given. The store spoke somewhere between that and now, and may have rounded up to a
+// millisecond, so by so much d.RetryAfter may be over earlier than it is told from now
+// on: from then on the store is asked again.
+func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sent, now int64) {
 	hash := r.table.Hash(hit.Key)
-	if d.RetryAfter <= time.Millisecond {
+	until := min(sent+int64(d.RetryAfter-time.Millisecond), now+int64(max(holdLeast, d.RetryAfter/2)))
+	if until <= now {
 		return
 	}
 	rec := refusal{
@@ -92,10 +104,9 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, mark uint32, no
 		cost:      max(1, hit.Cost),
 		remaining: d.Remaining,
 	}
-	hold := min(d.RetryAfter, max(holdLeast, d.RetryAfter/2))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.changed[hash%stripes].Load() != mark {
+	if mark(r.changed[hash%stripes].Load()) != began {
 		return
 	}
 	i := r.table.Find(hash)
@@ -107,16 +118,21 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, mark uint32, no
 		return
 	}
 	*r.table.At(i) = rec
-	r.table.SetUntil(i, now+int64(hold))
+	r.table.SetUntil(i, until)
 	r.table.Touch(i, 0)
 }
 
-// drop forgets the key's refusal, and any that is on its way.
-func (r *refusals) drop(hit *stores.Hit) {
+// drop forgets the key's refusal, and any that is on its way, for a Refund.
+func (r *refusals) drop(hit *stores.Hit) { r.change(hit, 1) }
+
+// reset does so for a Reset.
+func (r *refusals) reset(hit *stores.Hit) { r.change(hit, oneReset) }
+
+func (r *refusals) change(hit *stores.Hit, by uint64) {
 	hash := r.table.Hash(hit.Key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.changed[hash%stripes].Add(1)
+	r.changed[hash%stripes].Add(by)
 	if i := r.table.Find(hash); i >= 0 {
 		r.table.Delete(i)
 	}

@@ -65,7 +65,9 @@ func (s *Store) admit(ctx context.Context, hit *stores.Hit) error {
 
 // Take implements stores.Store: a remembered refusal decides, else the shared store,
 // else, when that failed, memory or what the hit's Outage says. Decision.Source tells
-// which, and Decision.Fault why it was not the shared store.
+// which, and Decision.Fault why it was not the shared store. stores.OutageAllow counts
+// only where the shared store is down: what clients can bring about (a key that is too
+// hot, more calls than may be in flight, a request without time left) is up to memory.
 //
 // The end of ctx does not cancel a call that was begun: the hit is counted, and its
 // outcome is used. When ctx is done beforehand its error is returned and nothing is
@@ -80,7 +82,8 @@ func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	}
 	c := s.newCall(ctx, now)
 	defer c.end()
-	return s.takeOne(&c, &hit)
+	k := s.fallback.of(&hit)
+	return s.takeOne(&c, &k, &hit)
 }
 
 // TakeAll implements stores.Batcher: all hits share one deadline. The remembered
@@ -124,7 +127,8 @@ func (s *Store) TakeEach(ctx context.Context, hits []stores.Hit, open []bool, ou
 	c := s.newCall(ctx, now)
 	defer c.end()
 	for i := range hits {
-		d, err := s.takeOne(&c, &hits[i])
+		k := s.fallback.of(&hits[i])
+		d, err := s.takeOne(&c, &k, &hits[i])
 		if err != nil {
 			return i, err
 		}
@@ -150,35 +154,59 @@ func (s *Store) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
 }
 
 // takeOne decides about one hit by the shared store or, if that fails, without it.
-func (s *Store) takeOne(c *call, hit *stores.Hit) (stores.Decision, error) {
+func (s *Store) takeOne(c *call, k *keyed, hit *stores.Hit) (stores.Decision, error) {
 	if hit.Cost > hit.Limit.Quota {
 		// Nobody has to be asked.
+		k.keep(s.clock.Now())
 		return stores.Decision{}, nil
 	}
-	k := s.fallback.of(hit)
-	d, begun, err := s.send(c, &k, hit)
-	if err != nil {
-		return s.without(&k, hit, err, true), nil
-	}
-	mark := s.refusals.mark(hit)
-	told, certain, asked, err := s.ask(c, hit, s.question(d))
-	now := s.clock.Now()
-	if err == nil {
-		told.Source, told.Fault = stores.Shared, nil
-		s.counts.shared.Add(1)
-		stale := s.refusals.mark(hit) != mark
-		k.answered(d, &told, certain, stale, now, now-begun)
-		if !told.Allowed && certain {
-			s.refusals.remember(hit, &told, mark, now)
+	for {
+		d, begun, err := s.send(c, k, hit)
+		if err != nil {
+			return s.without(c, k, hit, err, true), nil
 		}
-		return told, nil
+		began := s.refusals.mark(hit)
+		told, certain, asked, err := s.ask(c, hit, s.question(d))
+		now := s.clock.Now()
+		if err == nil {
+			bound(hit.Limit, &told)
+			s.counts.shared.Add(1)
+			k.answered(d, &told, certain, began.crossedReset(s.refusals.mark(hit)), now, now-begun)
+			if !told.Allowed && certain {
+				s.refusals.remember(hit, &told, began, begun, now)
+			}
+			return told, nil
+		}
+		if d.owed > 0 && errors.Is(err, errors.ErrUnsupported) {
+			// The store takes no debts for this limit, so it will not know of all that was let
+			// through here. Then this instance sees to the quota.
+			k.failed(d, false, now)
+			continue
+		}
+		definite := !asked || fault.Definite(err)
+		k.failed(d, definite, now)
+		if final(err) {
+			return stores.Decision{}, err
+		}
+		return s.without(c, k, hit, err, definite), nil
 	}
-	definite := !asked || fault.Definite(err)
-	k.failed(d, definite, now)
-	if final(err) {
-		return stores.Decision{}, err
+}
+
+// bound makes a shared store's answer one that callers can rely on, whatever the
+// store: the numbers lie within the limit's bounds.
+func bound(limit stores.Limit, d *stores.Decision) {
+	most := limit.Window + limit.Block
+	if limit.Algorithm == stores.Sliding {
+		most += limit.Window
 	}
-	return s.without(&k, hit, err, definite), nil
+	d.Source, d.Fault = stores.Shared, nil
+	d.Remaining = max(0, min(d.Remaining, limit.Quota))
+	d.RetryAfter = max(0, min(d.RetryAfter, most))
+	d.ResetAfter = max(0, min(d.ResetAfter, most))
+	d.Delay = max(0, min(d.Delay, most))
+	if d.Allowed {
+		d.RetryAfter = 0
+	}
 }
 
 // send makes ready to ask the shared store about a hit, or says why that can't be. A
@@ -186,7 +214,7 @@ func (s *Store) takeOne(c *call, hit *stores.Hit) (stores.Decision, error) {
 func (s *Store) send(c *call, k *keyed, hit *stores.Hit) (d debt, begun int64, err error) {
 	for {
 		begun = s.clock.Now()
-		if err := s.closed(hit, begun); err != nil {
+		if err := s.closed(c, hit, begun); err != nil {
 			return debt{}, begun, err
 		}
 		d, wait, err := k.send(begun)
@@ -213,22 +241,24 @@ func (s *Store) question(d debt) ask {
 	return func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
 		owed := int(min(d.owed, int64(hit.Limit.Quota)))
 		told, err := s.debtor.TakeOwing(ctx, hit, owed, min(d.until, hit.Limit.Window))
-		if errors.Is(err, errors.ErrUnsupported) {
-			return s.take(ctx, hit)
-		}
 		return told, told.Allowed, err
 	}
 }
 
 // without decides about a hit without the shared store, which failed with cause.
 // definite tells that it certainly did not count the hit.
-func (s *Store) without(k *keyed, hit *stores.Hit, cause error, definite bool) stores.Decision {
+//
+// Memory decides in place of OutageAllow unless the store is down: a key that is too
+// hot, more calls than may be in flight, a request that spent its time are what
+// a client can bring about, who must not be let through for it.
+func (s *Store) without(c *call, k *keyed, hit *stores.Hit, cause error, definite bool) stores.Decision {
 	s.breaker.countLocal()
-	switch hit.Outage {
-	case stores.OutageAllow:
+	k.keep(s.clock.Now())
+	switch {
+	case hit.Outage == stores.OutageAllow && c.outage:
 		s.counts.none.Add(1)
 		return stores.Decision{Allowed: true, Source: stores.None, Fault: cause}
-	case stores.OutageRefuse:
+	case hit.Outage == stores.OutageRefuse:
 		s.counts.none.Add(1)
 		return stores.Decision{Source: stores.None, RetryAfter: s.untilProbe(), Fault: cause}
 	}

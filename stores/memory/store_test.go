@@ -75,6 +75,20 @@ func TestFloodWhileTheOffenderKnocks(t *testing.T) {
 	require.False(t, take(t, s, "offender", limit).Allowed)
 }
 
+// Nor does a flood that uses up quotas as cheaply as can be have a client forgotten
+// that goes on trying.
+func TestFloodOfHeldKeysWhileTheOffenderKnocks(t *testing.T) {
+	s := open(t, 1000)
+	once := stores.Cooldown(time.Hour)
+	take(t, s, "offender", once)
+	for i := range 50_000 {
+		take(t, s, "flood"+strconv.Itoa(i), once)
+		if i%500 == 0 {
+			require.False(t, take(t, s, "offender", once).Allowed, "after %d others", i)
+		}
+	}
+}
+
 // Whoever is silent during the flood is remembered too, whether he was refused, or
 // stopped exactly at the quota, or just before it.
 func TestFloodWhileTheOffenderKeepsSilent(t *testing.T) {
