@@ -15,14 +15,6 @@ func (t *taking) guess() *expression {
 	return &count
 }
 
-// other is the branch to try after one that failed on no item.
-func (t *taking) other(branch *expression) *expression {
-	if branch == &open {
-		return t.guess()
-	}
-	return &open
-}
-
 // live is the branch for an open window that holds n, or nil if the hit is refused and
 // there is nothing to write. Each branch's condition checks what is concluded here,
 // so that it does not matter what others write in between; and since each adds, or

@@ -123,6 +123,15 @@ func malformed(action string, asStored bool) error {
 	}
 }
 
+// noItem is for engines that do not return the item of a failed condition. Without it
+// no refusal could be told from an outage, and each instance would count for itself.
+func noItem() error {
+	return &fault.Error{
+		Kind: stores.ErrMisconfigured, Definite: true, Lasting: true,
+		Text: "dynamo: UpdateItem: a condition failed and the item was not returned: the engine has to support ReturnValuesOnConditionCheckFailure",
+	}
+}
+
 func statusOf(err error) int {
 	var answered *smithyhttp.ResponseError
 	if !errors.As(err, &answered) || answered.Response == nil || answered.Response.Response == nil {

@@ -102,7 +102,7 @@ func faultCases() []faultCase {
 		{name: "no JSON", do: dynamotest.Raw(200, "application/x-amz-json-1.0", "<html>"+arn), kind: stores.ErrUnavailable},
 		{name: "empty body", do: dynamotest.Raw(200, "application/x-amz-json-1.0", ""), kind: stores.ErrUnavailable},
 		{name: "empty object", do: dynamotest.Raw(200, "application/x-amz-json-1.0", "{}"), kind: stores.ErrUnavailable},
-		{name: "condition failed on nothing", do: fail(bad, "ConditionalCheckFailedException", ""), kind: stores.ErrUnavailable, definite: true, calls: maxCalls},
+		{name: "condition failed on nothing", do: fail(bad, "ConditionalCheckFailedException", ""), kind: stores.ErrMisconfigured, definite: true, lasting: true},
 		{name: "lie: no count", do: lie("n", nil), kind: stores.ErrUnavailable, stored: 1},
 		{name: "lie: no end", do: lie("e", nil), kind: stores.ErrUnavailable, stored: 1},
 		{name: "lie: count is text", do: lie("n", map[string]any{"S": "1"}), kind: stores.ErrUnavailable, stored: 1},

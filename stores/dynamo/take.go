@@ -112,8 +112,14 @@ func (t *taking) run(ctx context.Context) (stores.Decision, error) {
 			return t.counted(a, branch, now)
 		}
 		if a.none() {
-			// Only an engine that keeps the item to itself says so to open.
-			branch = t.other(branch)
+			if branch == &open && len(a.item) == 0 {
+				// Its condition holds where there is no item: it is there, and not shown.
+				return stores.Decision{}, noItem()
+			}
+			if branch == &open {
+				return stores.Decision{}, malformed(updateItem, true)
+			}
+			branch = &open
 			continue
 		}
 		w, ok := readWindow(a.item)

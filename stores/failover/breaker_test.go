@@ -59,6 +59,31 @@ func TestOldFailuresDoNotTrip(t *testing.T) {
 	})
 }
 
+// A wrong token is told at once, and once.
+func TestMisconfigurationIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		lines := func() int { return strings.Count(r.log.String(), "misconfigured") }
+		r.fake.failWith(errToken)
+		r.hit(t, "k", five)
+		require.Equal(t, 1, lines())
+		for range 200 {
+			r.hit(t, "k", five)
+			time.Sleep(10 * time.Second)
+		}
+		require.Equal(t, 1, lines())
+		for range 100 { // well and badly by turns
+			r.fake.failWith(nil)
+			r.hit(t, "k", five)
+			r.fake.failWith(errToken)
+			r.hit(t, "k", five)
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.LessOrEqual(t, lines(), 2)
+		require.NotContains(t, r.log.String(), "key=")
+	})
+}
+
 // What an attacker can bring about at will must not open the breaker.
 func TestWhatDoesNotTrip(t *testing.T) {
 	tests := map[string]func(t *testing.T, r *rig){

@@ -155,6 +155,7 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 		s.hot.add(hit.Key, now)
 	}
 	c.outage = o == failed
+	s.mistakes.note(s.cfg.Logger, err, now)
 	c.changed(s.breaker.settle(p, o, cause, now))
 	return d, certain, true, err
 }

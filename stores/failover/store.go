@@ -28,6 +28,7 @@ type Store struct {
 	refusals *refusals
 	hot      *hotKeys
 	inFlight chan struct{}
+	mistakes mistakes
 	answered atomic.Int64 // process time of the shared store's last answer; 0: none yet, -1: the last call failed
 
 	counts struct {
