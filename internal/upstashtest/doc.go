@@ -2,7 +2,8 @@
 //
 //   - [New], [NewReal] and [NewBubble] give a server with Upstash's manners over an
 //     embedded Redis, over a real redis-server, and inside a testing/synctest bubble.
-//     It records every command and can be told to fail.
+//     It records every command and can be told to fail. It takes scripts that begin with
+//     Upstash's flag, unless it is told to be a stock server in this.
 //   - [NewScripted] gives a server on a bare TCP port that misbehaves in whatever way
 //     it is told to: it hangs, trickles, cuts, lies, resets.
 //   - The program in restdouble serves the first kind to other programs.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -102,8 +103,9 @@ func (r *resp) read() (any, error) {
 
 // redis hands out connections to one Redis and keeps the idle ones.
 type redis struct {
-	dial func() (net.Conn, error)
-	idle chan *resp
+	dial  func() (net.Conn, error)
+	idle  chan *resp
+	asked atomic.Bool // it was dialled once, by which an embedded one starts
 }
 
 func newRedis(dial func() (net.Conn, error)) *redis {
@@ -124,6 +126,7 @@ func (r *redis) do(commands ...[]string) ([]any, error) {
 			return nil, err
 		}
 		c = newResp(conn)
+		r.asked.Store(true)
 	}
 	replies, err := c.do(commands...)
 	if err != nil {

@@ -155,7 +155,11 @@ func (s *Server) transaction(b64 encoding, commands [][]string) (any, int) {
 		}
 	}
 	s.record(commands)
-	wrapped := append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
+	wrapped := [][]string{{"MULTI"}}
+	for _, c := range commands {
+		wrapped = append(wrapped, s.flagged.rewrite(c))
+	}
+	wrapped = append(wrapped, []string{"EXEC"})
 	replies, err := s.redis.do(wrapped...)
 	if err != nil {
 		return refusal("ERR the database can't be reached"), http.StatusInternalServerError
@@ -194,7 +198,7 @@ func (s *Server) run(commands [][]string) ([]any, error) {
 			replies[i] = f
 			continue
 		}
-		send, where = append(send, c), append(where, i)
+		send, where = append(send, s.flagged.rewrite(c)), append(where, i)
 	}
 	got, err := s.redis.do(send...)
 	if err != nil {

@@ -18,13 +18,15 @@ type Server struct {
 	URL   string // of the REST endpoint
 	Token string // the only one that is let in
 
-	redis *redis
-	mini  *miniredis.Miniredis // nil over a real redis-server
-	web   *listener            // nil in a bubble
+	redis   *redis
+	flagged flagged
+	mini    *miniredis.Miniredis // nil over a real redis-server
+	web     *listener            // nil in a bubble
 
 	mu       sync.Mutex
 	requests int
 	commands [][]string
+	before   int // commands that the embedded Redis had executed at the last Forget
 	faults
 }
 
@@ -177,11 +179,26 @@ func countCommands(commands [][]string, name string) (n int) {
 	return n
 }
 
+// Billed tells how many commands the embedded Redis executed since the last Forget, or
+// ever: as Upstash bills, those that scripts call included. (Those of Do are too.)
+func (s *Server) Billed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.executed() - s.before
+}
+
+func (s *Server) executed() int {
+	if s.mini == nil || !s.redis.asked.Load() {
+		return 0
+	}
+	return s.mini.CommandCount()
+}
+
 // Forget empties the record.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests, s.commands = 0, nil
+	s.requests, s.commands, s.before = 0, nil, s.executed()
 }
 
 // listener is an HTTP server that can go away and come back on the same port.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -164,4 +165,33 @@ func TestBubble(t *testing.T) {
 		_, err = post()
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	})
+}
+
+// TestKeyLocking: Upstash takes a script that begins with its flag, and Redis does not.
+func TestKeyLocking(t *testing.T) {
+	const plain = "return redis.call('INCR',KEYS[1])"
+	const body = `["EVAL","#!lua flags=allow-key-locking\n` + plain + `","1","c"]`
+	const again = `["EVALSHA","%s","1","c"]`
+	for name, open := range map[string]func(testing.TB) *Server{"miniredis": New, "redis-server": NewReal} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			by := fmt.Sprintf(again, sha(keyLocking+plain))
+			_, got := ask(t, s, "POST", "/", by)
+			require.Contains(t, got, "NOSCRIPT")
+			_, got = ask(t, s, "POST", "/", body)
+			require.JSONEq(t, `{"result":1}`, got)
+			_, got = ask(t, s, "POST", "/", by)
+			require.JSONEq(t, `{"result":2}`, got)
+			_, got = ask(t, s, "POST", "/multi-exec", "["+by+","+body+"]")
+			require.JSONEq(t, `[{"result":3},{"result":4}]`, got)
+			_, err := s.Do("SCRIPT", "FLUSH")
+			require.NoError(t, err)
+			_, got = ask(t, s, "POST", "/", by)
+			require.Contains(t, got, "NOSCRIPT")
+			s.SetStock(true)
+			code, got := ask(t, s, "POST", "/", body)
+			require.Equal(t, 400, code)
+			require.Contains(t, got, `"error":"ERR `)
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -84,12 +85,27 @@ func TestDialDeadline(t *testing.T) {
 	refusing.check(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	// The caller's own deadline comes back as it is: nothing was sent.
+	require.EqualError(t, err, "upstash: no connection in time")
+
+	// So does the caller's own deadline. If he leaves he gets his own error: nothing was
+	// sent.
 	s = open(t, "https://vpc.example", swallow)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = s.Take(ctx, five)
-	require.Equal(t, context.DeadlineExceeded, err)
+	refusing.check(t, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualError(t, err, "upstash: no connection in time")
+	ctx, leave := context.WithCancel(t.Context())
+	s = open(t, "https://vpc.example", func(c *upstash.Config) {
+		c.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			leave()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+	})
+	_, err = s.Take(ctx, five)
+	require.Equal(t, context.Canceled, err)
 }
 
 // TestCaller: whoever is gone before the request is sent gets his own error and is not
@@ -116,6 +132,9 @@ func TestCaller(t *testing.T) {
 		_, err = untouched.Peek(tc.ctx, five)
 		require.Equal(t, tc.want, err)
 		require.Equal(t, tc.want, untouched.Reset(tc.ctx, five))
+		require.Equal(t, tc.want, untouched.Refund(tc.ctx, five))
+		_, err = untouched.TakeOwing(tc.ctx, five, 1, time.Second)
+		require.Equal(t, tc.want, err)
 	}
 
 	ctx, leave := context.WithCancel(t.Context())
@@ -148,6 +167,9 @@ func TestNoCallAtAll(t *testing.T) {
 		_, err = s.Peek(t.Context(), hit)
 		require.ErrorIs(t, err, errors.ErrUnsupported, l)
 		require.ErrorIs(t, s.Reset(t.Context(), hit), errors.ErrUnsupported, l)
+		require.ErrorIs(t, s.Refund(t.Context(), hit), errors.ErrUnsupported, l)
+		_, err = s.TakeOwing(t.Context(), hit, 1, time.Second)
+		require.ErrorIs(t, err, errors.ErrUnsupported, l)
 		require.ErrorIs(t, s.Supports(l), errors.ErrUnsupported, l)
 		require.ErrorContains(t, s.Supports(l), "use a fixed window", "names the alternatives")
 	}
@@ -168,8 +190,16 @@ func TestNoCallAtAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, stores.Decision{}, d, "refused for good: no RetryAfter")
 	require.False(t, certain)
-	_, err = s.Take(t.Context(), stores.Hit{Key: "k", Limit: fixed, Cost: 2})
-	require.ErrorIs(t, err, errors.ErrUnsupported)
+	hit := stores.Hit{Key: "k", Limit: fixed, Cost: 2}
+	for _, tc := range []struct {
+		owed  int
+		until time.Duration
+	}{{-1, time.Second}, {1, -1}, {1, time.Minute + 1}, {0, 2 * time.Minute}, {math.MinInt, 0}} {
+		_, err = s.TakeOwing(t.Context(), hit, tc.owed, tc.until)
+		require.ErrorIs(t, err, stores.ErrInvalid)
+	}
+	hit.Cost = -1
+	require.ErrorIs(t, s.Refund(t.Context(), hit), stores.ErrInvalid)
 	require.Empty(t, srv.Requests())
 }
 

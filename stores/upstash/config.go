@@ -25,8 +25,8 @@ type Config struct {
 	// https, or http for a loopback host. A path is kept as a prefix.
 	URL string
 
-	// Token for the REST endpoint. It needs the rights for INCR, PEXPIRE, PTTL, and
-	// for Peek and Reset GET and DEL. It shows in no error, log line or print of a
+	// Token for the REST endpoint. It needs the rights for INCR, PEXPIRE, PTTL, for the
+	// script EVALSHA, EVAL, GET and SET, and for Reset DEL. It shows in no error, log line or print of a
 	// Config.
 	Token string
 

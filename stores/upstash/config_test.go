@@ -177,6 +177,9 @@ func TestNilStore(t *testing.T) {
 			_, err = s.Peek(ctx, hit)
 			require.ErrorIs(t, err, stores.ErrMisconfigured)
 			require.ErrorIs(t, s.Reset(ctx, hit), stores.ErrMisconfigured)
+			require.ErrorIs(t, s.Refund(ctx, hit), stores.ErrMisconfigured)
+			_, err = s.TakeOwing(ctx, hit, 1, time.Second)
+			require.ErrorIs(t, err, stores.ErrMisconfigured)
 			require.ErrorIs(t, s.Supports(hit.Limit), stores.ErrMisconfigured)
 		})
 	}

@@ -146,8 +146,6 @@ func (s *Store) lost(caller, ctx context.Context, unsent bool, err error) error 
 	over := caller.Err()
 	if over == nil {
 		over = ctx.Err()
-	} else if unsent {
-		return over
 	}
 	if over == nil {
 		return broken(err, unsent)
@@ -159,8 +157,13 @@ func (s *Store) lost(caller, ctx context.Context, unsent bool, err error) error 
 		}
 	}
 	text := "upstash: no answer in time"
-	if errors.Is(over, context.Canceled) {
+	switch left := errors.Is(over, context.Canceled); {
+	case left && unsent:
+		return over
+	case left:
 		text = "upstash: the caller left before the answer"
+	case unsent:
+		text = "upstash: no connection in time"
 	}
 	return &fault.Error{Kind: stores.ErrUnavailable, Text: text, Cause: over, Definite: unsent}
 }

@@ -49,12 +49,20 @@ func broken(err error, unsent bool) error {
 	return f
 }
 
+// What the text of an error about a script says, beside its kind.
+var (
+	errNoScript    = errors.New("the server does not have the script")
+	errNotCompiled = errors.New("the server does not take the script")
+)
+
 // verdict is what the text of a server's error says.
 type verdict struct {
 	kind    error
+	cause   error // errNoScript, errNotCompiled, or nil
 	text    string
 	lasting bool
 	keyOnly bool
+	command bool // it is about this command, and others may be served
 	known   bool // the text says that nothing was executed
 }
 
@@ -68,7 +76,10 @@ var signs = []struct {
 	{"WRONGPASS ", verdict{kind: stores.ErrMisconfigured, text: "WRONGPASS: the token is wrong", lasting: true}},
 	{"NOAUTH ", verdict{kind: stores.ErrMisconfigured, text: "NOAUTH: the token was not taken", lasting: true}},
 	{"UNAUTHORI", verdict{kind: stores.ErrMisconfigured, text: "the token was not taken", lasting: true}},
-	{"NOPERM ", verdict{kind: stores.ErrMisconfigured, text: "NOPERM: the token lacks a right (a read-only token?)", lasting: true}},
+	{"NOSCRIPT ", verdict{kind: stores.ErrUnavailable, cause: errNoScript, text: "NOSCRIPT: the server does not have the script"}},
+	{"SHEBANG", verdict{kind: stores.ErrMisconfigured, cause: errNotCompiled, text: "the server does not take the script", lasting: true, command: true}},
+	{"NOPERM ", verdict{kind: stores.ErrMisconfigured, text: "NOPERM: the token lacks a right (a read-only token?)", lasting: true, command: true}},
+	{"NO PERMISSION", verdict{kind: stores.ErrMisconfigured, text: "the token lacks a right", lasting: true, command: true}},
 	{"REQUESTS LIMIT", verdict{kind: stores.ErrThrottled, text: "the database's quota of commands is used up", lasting: true}},
 	{"REQUEST LIMIT", verdict{kind: stores.ErrThrottled, text: "the database's quota of commands is used up", lasting: true}},
 	{"CAPACITY QUOTA", verdict{kind: stores.ErrThrottled, text: "the database is full", lasting: true}},
@@ -84,11 +95,13 @@ var signs = []struct {
 	{"CLUSTERDOWN ", verdict{kind: stores.ErrUnavailable, text: "CLUSTERDOWN: the server takes no writes now"}},
 	{"MISCONF ", verdict{kind: stores.ErrUnavailable, text: "MISCONF: the server takes no writes now"}},
 	{"BUSY ", verdict{kind: stores.ErrUnavailable, text: "BUSY: the server runs a script"}},
-	{"UNKNOWN COMMAND", verdict{kind: stores.ErrMisconfigured, text: "the server does not know the command", lasting: true}},
-	{"NOT AVAILABLE", verdict{kind: stores.ErrMisconfigured, text: "the server does not offer the command", lasting: true}},
-	{"WRONG NUMBER OF ARGUMENTS", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true}},
-	{"UNSUPPORTED OPTION", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true}},
-	{"SYNTAX ERROR", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true}},
+	{"COMPILING SCRIPT", verdict{kind: stores.ErrMisconfigured, cause: errNotCompiled, text: "the server does not take the script", lasting: true, command: true}},
+	{"UNKNOWN COMMAND", verdict{kind: stores.ErrMisconfigured, text: "the server does not know the command", lasting: true, command: true}},
+	{"UNKNOWN REDIS COMMAND", verdict{kind: stores.ErrMisconfigured, text: "the server does not know the command", lasting: true, command: true}},
+	{"NOT AVAILABLE", verdict{kind: stores.ErrMisconfigured, text: "the server does not offer the command", lasting: true, command: true}},
+	{"WRONG NUMBER OF ARGUMENTS", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true, command: true}},
+	{"UNSUPPORTED OPTION", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true, command: true}},
+	{"SYNTAX ERROR", verdict{kind: stores.ErrMisconfigured, text: "the server does not understand the command", lasting: true, command: true}},
 }
 
 // read sorts the text of a server's error. The text itself is never repeated: some
@@ -114,14 +127,24 @@ func read(text string) verdict {
 // failedSlot is the error of a command that failed in its slot: Redis changes nothing
 // then. A text that speaks of a timeout is another server's behind the first, and may
 // hide a change.
-func failedSlot(text string) error {
+func failedSlot(text string) error { return read(text).ofSlot(text) }
+
+// failedScript is failedSlot for the script. A server or a token that does not let
+// scripts run still lets hits of cost 1 be counted, so that is no fault of the whole
+// store: the key goes its own way for a few seconds, and the others are asked about.
+func failedScript(text string) *fault.Error {
 	v := read(text)
+	v.keyOnly = v.keyOnly || v.command
+	return v.ofSlot(text)
+}
+
+func (v verdict) ofSlot(text string) *fault.Error {
 	lower := strings.ToLower(text)
 	return v.fault(v.known || !strings.Contains(lower, "timeout") && !strings.Contains(lower, "timed out"))
 }
 
 func (v verdict) fault(definite bool) *fault.Error {
-	return &fault.Error{Kind: v.kind, Text: "upstash: " + v.text, Definite: definite, Lasting: v.lasting, KeyOnly: v.keyOnly}
+	return &fault.Error{Kind: v.kind, Cause: v.cause, Text: "upstash: " + v.text, Definite: definite, Lasting: v.lasting, KeyOnly: v.keyOnly}
 }
 
 // badStatus is the error of an answer other than 200. What a request is refused with,

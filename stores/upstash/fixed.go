@@ -30,9 +30,9 @@ type exact struct {
 // outcome is the decision about a hit and what it teaches.
 type outcome struct {
 	stores.Decision
-	certain  bool   // false for a refusal that must not be remembered
+	certain  bool   // the end of its window is known
 	next     window // what is known from now on; zero: nothing
-	backward bool   // the count fell within a window: a Reset elsewhere, or the store forgot
+	backward bool   // a window ended before its time: a Reset elsewhere, or the store forgot
 }
 
 // decide judges one hit. INCR's count alone says whether it is allowed; the rest is
@@ -44,7 +44,8 @@ type outcome struct {
 //     ended after INCR and PEXPIRE met the next one. A refusal is then *straddling*:
 //     it may belong to a window that is over, so trying again at once is right.
 //   - PTTL was not asked, because the end is known and lies ahead. If the count grew,
-//     it is the window that is known. If not, it is another one.
+//     it is the window that is known. If not, it is another one, or somebody refunded a
+//     hit of this one: the next hit asks.
 //   - PTTL gives the time left. If that says that the window opened during this very
 //     exchange, INCR may still have counted in the one before: straddling again.
 //   - PTTL of -2, or of 0: the window is over. Straddling.
@@ -60,7 +61,6 @@ func (x exact) decide() (o outcome) {
 	length := x.length * ms
 	left, straddling := length, false
 	known := x.seen.end != 0
-	o.backward = known && x.n <= x.seen.n && x.came < x.seen.early
 	switch {
 	case x.opened == 1 && x.n == 1:
 		o.next = window{n: 1, end: x.came + length + ms, early: x.sent + length}
@@ -83,12 +83,13 @@ func (x exact) decide() (o outcome) {
 	case x.ttl == 0 || x.ttl == -2:
 		left, straddling = 0, true
 	}
+	o.backward = known && x.n <= x.seen.n && x.came < x.seen.early && (x.opened == 1 || o.next.early > x.seen.end)
 	left = max(ms, min(left, length))
 	o.Allowed = x.n <= int64(x.quota)
 	o.ResetAfter = time.Duration(left)
 	if o.Allowed {
 		o.Remaining = x.quota - int(x.n)
-		o.certain = true
+		o.certain = o.next.end != 0
 		return o
 	}
 	o.RetryAfter = time.Duration(left)
@@ -113,10 +114,7 @@ func (s *Store) takeOne(ctx context.Context, hit stores.Hit, ms int64) (stores.D
 	}
 	x.came = s.clock.Now()
 	o := x.decide()
-	unchanged := s.windows.follow(hit.Key, x.seen, o.next, x.came)
-	if o.backward && unchanged {
-		s.reports.fell(x.came)
-	}
+	s.learn(hit.Key, x.seen, o, x.came)
 	return o.Decision, o.certain, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // Peek answers as [Store.Take] would at this moment, for any cost, by one exchange of
 // two commands, GET and PTTL. It writes nothing.
 func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
-	cost, ms, err := s.check(hit)
+	a, err := s.check(hit)
 	if err != nil {
 		return stores.Decision{}, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	if err != nil {
 		return stores.Decision{}, err
 	}
-	return peeked(count, ttl, cost, hit.Limit.Quota, ms, time.Duration(s.clock.Now()-sent)), nil
+	return peeked(count, ttl, int(a.cost), hit.Limit.Quota, a.length, time.Duration(s.clock.Now()-sent)), nil
 }
 
 // peeked judges what GET and PTTL found. They are two commands: a key that PTTL did
@@ -83,7 +83,7 @@ func (s slot) count() (int64, error) {
 // DEL. Behind package failover other instances may go on refusing by memory for a
 // while; see there.
 func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
-	if _, _, err := s.check(hit); err != nil {
+	if _, err := s.check(hit); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

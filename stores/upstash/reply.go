@@ -8,9 +8,10 @@ import (
 
 // slot is the answer to one command of a pipeline.
 type slot struct {
-	kind slotKind
-	n    int64  // of isInt
-	text string // of isText and isError
+	kind  slotKind
+	n     int64    // of isInt
+	three [3]int64 // of isTriple
+	text  string   // of isText and isError
 }
 
 type slotKind uint8
@@ -21,6 +22,7 @@ const (
 	isText
 	isNull
 	isError
+	isTriple // an array of three integers, as the script returns it
 )
 
 // parse reads the answer to a pipeline: an array of exactly len(slots) objects, each
@@ -87,14 +89,41 @@ func readSlot(value []byte) slot {
 		return slot{kind: isNull}
 	case result[0] == '"':
 		return slot{kind: isText, text: text(result)}
+	case result[0] == '[':
+		three, ok := triple(result)
+		if !ok {
+			return slot{}
+		}
+		return slot{kind: isTriple, three: three}
 	}
-	// ParseInt takes what JSON does not, but this is JSON: no sign or zero before the
-	// digits, and a fraction or an exponent makes it fail.
-	n, err := strconv.ParseInt(string(result), 10, 64)
-	if err != nil {
+	n, ok := integer(result)
+	if !ok {
 		return slot{}
 	}
 	return slot{kind: isInt, n: n}
+}
+
+// integer reads a JSON value that is one. ParseInt takes what JSON does not, but this
+// is JSON: no sign or zero before the digits, and a fraction or an exponent makes it
+// fail.
+func integer(value []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
+}
+
+// triple reads an array of exactly three integers.
+func triple(value []byte) (three [3]int64, ok bool) {
+	c := cursor{value}
+	c.take('[')
+	for i := range three {
+		if i > 0 && !c.take(',') {
+			return three, false
+		}
+		if three[i], ok = integer(c.value()); !ok {
+			return three, false
+		}
+	}
+	return three, c.take(']')
 }
 
 func text(value []byte) string {

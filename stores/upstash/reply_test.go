@@ -14,6 +14,7 @@ import (
 
 func TestParse(t *testing.T) {
 	isOne := slot{kind: isInt, n: 1}
+	three := func(a, b, c int64) slot { return slot{kind: isTriple, three: [3]int64{a, b, c}} }
 	cases := []struct {
 		body string
 		want []slot // nil: an error
@@ -26,7 +27,15 @@ func TestParse(t *testing.T) {
 		{`[{"result":"a,]}{[\"\\"},{"error":"ERR \u0041 \"x\", ]"}]`, []slot{{kind: isText, text: `a,]}{["\`}, {kind: isError, text: `ERR A "x", ]`}}},
 		{`[{"error":""},{"result":1}]`, []slot{{kind: isError}, isOne}},
 
+		{`[{"result":[1,2,3]},{"result": [ -1 ,0,9223372036854775807 ] }]`, []slot{three(1, 2, 3), three(-1, 0, 1<<63-1)}},
+
 		// JSON of the right length, with slots that no command can have: B28.
+		{`[{"result":[]},{"result":[1,2]}]`, []slot{{}, {}}},
+		{`[{"result":[1,2,3,4]},{"result":[1,2,"3"]}]`, []slot{{}, {}}},
+		{`[{"result":[1,2,3.0]},{"result":[1e2,2,3]}]`, []slot{{}, {}}},
+		{`[{"result":[1,2,null]},{"result":[1,[2],3]}]`, []slot{{}, {}}},
+		{`[{"result":[[1,2,3]]},{"result":[9223372036854775808,2,3]}]`, []slot{{}, {}}},
+		{`[{"result":[true,2,3]},{"result":{"0":1,"1":2,"2":3}}]`, []slot{{}, {}}},
 		{`[{"result":1.0},{"result":1e3}]`, []slot{{}, {}}},
 		{`[{"result":1e400},{"result":9223372036854775808}]`, []slot{{}, {}}},
 		{`[{"result":true},{"result":[1]}]`, []slot{{}, {}}},
@@ -95,6 +104,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`[{"result":1},{"result":1}]`, `[{"result":null},{"error":"ERR x"}]`, `{"error":"WRONGPASS x"}`,
 		`[{"result":"5"},{"result":-1}]`, `[{"a":[{}]},{"result":1.5}]`, ` [ { "result" : 1 } , 2 ] `, `[{"result":-0},"\\\""]`, `[]`, `null`, `x`,
+		`[{"result":[1,2,3]},{"result":[1,null,3]}]`, `[{"result":[1,2,3,]},{"result":[-0,2,"3"]}]`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -127,6 +137,12 @@ func FuzzParse(f *testing.F) {
 				name := map[slotKind]string{isText: "result", isError: "error"}[s.kind]
 				require.NoError(t, json.Unmarshal(members[name], &text))
 				require.Equal(t, text, s.text)
+			case isTriple:
+				var three []int64
+				require.Len(t, members, 1)
+				require.NoError(t, json.Unmarshal(members["result"], &three))
+				require.Equal(t, s.three[:], three)
+				require.NotContains(t, string(members["result"]), "null")
 			case isNull:
 				require.Equal(t, "null", string(members["result"]))
 			}
@@ -144,9 +160,14 @@ func TestBodies(t *testing.T) {
 			string(peekBody(key)):                {{"GET", key}, {"PTTL", key}},
 			string(resetBody(key)):               {{"DEL", key}},
 		} {
-			var got [][]string
-			require.NoError(t, json.Unmarshal([]byte(body), &got), body)
-			require.Equal(t, want, got)
+			require.Equal(t, want, commands(t, []byte(body)))
 		}
 	}
+}
+
+// commands reads a request's body, in which all is a string.
+func commands(t *testing.T, body []byte) (all [][]string) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(body, &all), string(body))
+	return all
 }

@@ -1,10 +1,13 @@
 package upstash
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sallyport/sallyport/internal/fault"
 )
 
 // quiet is how long a report of one kind is followed by no other.
@@ -19,6 +22,7 @@ type reports struct {
 	mu      sync.Mutex
 	failure spaced // reports of expiries that can't be set
 	falls   spaced // reports of counts that went backwards
+	refused spaced // reports of scripts that are not run
 }
 
 func (r *reports) init(log *slog.Logger) {
@@ -70,7 +74,26 @@ func (r *reports) plain() {
 	r.log.Warn("upstash: the server does not know PEXPIRE with NX; the hit that opens a window takes a second exchange")
 }
 
-// fell: a count went backwards within a window.
+func (r *reports) stock() {
+	r.log.Warn("upstash: the server does not know Upstash's flags of scripts, so they go without; on Upstash itself each would lock the whole database")
+}
+
+// script: a script was answered by err. That the server or the token lets none run
+// shows in no other way, since hits of cost 1 go on being counted.
+func (r *reports) script(err error, now int64) {
+	var f *fault.Error
+	if !errors.As(err, &f) || !f.KeyOnly || !f.Lasting {
+		return
+	}
+	r.mu.Lock()
+	times, yes := r.refused.due(now)
+	r.mu.Unlock()
+	if yes {
+		r.log.Warn("upstash: the script is not run: costs above 1, refunds and debts are not counted here", "cause", f.Text, "times", times)
+	}
+}
+
+// fell: a window was over before its time, and it was no refund.
 func (r *reports) fell(now int64) {
 	r.mu.Lock()
 	times, yes := r.falls.due(now)

@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,47 @@ func plainCountBody(key string) []byte {
 // plainExpireBody sets an expiry whatever is there.
 func plainExpireBody(key string, ms int64) []byte {
 	return []byte(expireOpen + quoted(key) + inKey + strconv.FormatInt(ms, 10) + end)
+}
+
+// args are what the script is told. Its numbers are below 2^53, or 2^53 for a cost
+// that is above every quota.
+type args struct {
+	step        string // take or refund
+	quota, cost int64
+	length      int64 // of the window, in ms
+	owed, until int64 // a debt, and in ms when a window ends that its payment opens
+}
+
+const (
+	take   = "take"
+	refund = "refund"
+)
+
+// evalshaBody has the server run a script that it has.
+func evalshaBody(sha, key string, a args) []byte {
+	return a.body(`[["EVALSHA","`+sha, key)
+}
+
+// evalBody brings the script along.
+func evalBody(script, key string, a args) []byte {
+	text, _ := json.Marshal(script) // a string never fails
+	return a.body(`[["EVAL",`+string(text[:len(text)-1]), key)
+}
+
+// body puts what the script works with behind its name, which still lacks a quote.
+func (a args) body(name, key string) []byte {
+	key = quoted(key)
+	b := make([]byte, 0, len(name)+len(key)+128)
+	b = append(b, name...)
+	b = append(b, `","1","`...)
+	b = append(b, key...)
+	b = append(b, inKey...)
+	b = append(b, a.step...)
+	for _, n := range [...]int64{a.quota, a.cost, a.length, a.owed, a.until} {
+		b = append(b, inKey...)
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return append(b, end...)
 }
 
 func peekBody(key string) []byte  { return []byte(getOpen + quoted(key) + thenTTL + quoted(key) + end) }

@@ -34,12 +34,15 @@ type Store struct {
 	windows   *windows
 	reports   reports
 	plain     atomic.Bool // the server does not know PEXPIRE ... NX
+	stock     atomic.Bool // the server does not know Upstash's first line of a script
 }
 
 var (
 	_ stores.Store     = (*Store)(nil)
 	_ stores.Peeker    = (*Store)(nil)
 	_ stores.Resetter  = (*Store)(nil)
+	_ stores.Refunder  = (*Store)(nil)
+	_ stores.Debtor    = (*Store)(nil)
 	_ stores.Supporter = (*Store)(nil)
 )
 
@@ -101,45 +104,59 @@ func (s *Store) Supports(limit stores.Limit) error {
 	return nil
 }
 
-// check validates a hit and returns its cost and its window in whole milliseconds.
-func (s *Store) check(hit stores.Hit) (cost int, ms int64, err error) {
+// check validates a hit and returns what there is to be done for it. A cost above the
+// quota comes as one that is so by 1.
+func (s *Store) check(hit stores.Hit) (args, error) {
 	if err := s.ready(); err != nil {
-		return 0, 0, err
+		return args{}, err
 	}
 	if err := hit.Validate(); err != nil {
-		return 0, 0, err
+		return args{}, err
 	}
 	if err := s.Supports(hit.Limit); err != nil {
-		return 0, 0, err
+		return args{}, err
 	}
-	ms = int64((hit.Limit.Window + time.Millisecond - 1) / time.Millisecond)
-	return max(1, hit.Cost), ms, nil
+	quota := int64(hit.Limit.Quota)
+	return args{
+		step:   take,
+		quota:  quota,
+		cost:   max(1, min(int64(hit.Cost), quota+1)),
+		length: milliseconds(hit.Limit.Window),
+	}, nil
 }
 
-// Take counts a hit of cost 1 and decides about it by one exchange with the server.
-// A cost above the quota is refused without asking, with a Remaining of 0; a cost
-// from 2 to the quota is an error that wraps [errors.ErrUnsupported].
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Take counts a hit and decides about it by one exchange with the server: by the
+// pipeline if its cost is 1, else by the script, which costs four commands, or three
+// for the hit that opens a window and for a refusal. A client's first use of the
+// script may take a second exchange and one command more, as may the first one after
+// the server forgot its scripts; where the server is not Upstash, a third one. A cost
+// above the quota is refused without asking, with a Remaining of 0.
 func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
 	d, _, err := s.TakeCertain(ctx, hit)
 	return d, err
 }
 
-// TakeCertain is Take for package failover, which remembers refusals: certain is
-// false if the decision is a refusal and the end of its window is not sure, so that
-// the next hit has to ask again. Nobody else needs it.
+// TakeCertain is Take for package failover, which remembers refusals and what is used
+// of a key's window: certain is false if the end of that window is not known, be the
+// hit allowed or refused, so that the next one has to ask again. Nobody else needs it.
 func (s *Store) TakeCertain(ctx context.Context, hit stores.Hit) (d stores.Decision, certain bool, err error) {
-	cost, ms, err := s.check(hit)
+	a, err := s.check(hit)
 	if err != nil {
 		return stores.Decision{}, false, err
 	}
-	if cost > hit.Limit.Quota {
+	if a.cost > a.quota {
 		return stores.Decision{}, false, nil
-	}
-	if cost > 1 {
-		return stores.Decision{}, false, fmt.Errorf("upstash: a cost of %d: %w: only a cost of 1 is counted", cost, errors.ErrUnsupported)
 	}
 	if err := ctx.Err(); err != nil {
 		return stores.Decision{}, false, err
 	}
-	return s.takeOne(ctx, hit, ms)
+	if a.cost > 1 {
+		return s.takeScripted(ctx, hit, a)
+	}
+	return s.takeOne(ctx, hit, a.length)
 }
