@@ -39,6 +39,29 @@ func TestHammering(t *testing.T) {
 	}
 }
 
+// A thousand addresses that hammer cost each what one does.
+func TestManyHammer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		limit := stores.FixedWindow(5, 10*time.Minute)
+		const addresses = 1000
+		start, passed := time.Now(), 0
+		for time.Since(start) < limit.Window {
+			for i := range addresses {
+				if r.hit(t, "k"+strconv.Itoa(i), limit).Allowed {
+					passed++
+				}
+			}
+			time.Sleep(2 * time.Second)
+		}
+		require.Equal(t, 5*addresses, passed)
+		calls, _ := r.fake.count()
+		refused := float64(calls-passed) / addresses
+		t.Logf("%d hits, %.1f calls an address beyond the quota", 300*addresses, refused)
+		require.LessOrEqual(t, refused, 8.0, "log2(600/10)+1 is 6.9")
+	})
+}
+
 func TestRememberedNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Config{})
