@@ -116,17 +116,16 @@ func check(form url.Values) (Message, []fault) {
 			wrong = ask
 		case !utf8.ValidString(value):
 			wrong = "This text is damaged: it is no valid UTF-8."
-			value = visible(value, unprintable(true)) // and what is no UTF-8
 		case utf8.RuneCountInString(value) > most:
 			wrong = "This text is too long."
 		case strings.ContainsFunc(value, unprintable(name == "message")):
 			wrong = "There is a character in this field that can't be sent; it is shown as \uFFFD."
-			value = visible(value, unprintable(name == "message"))
 		case name == "email" && !isAddress(value):
 			wrong = "Please enter an e-mail address such as name@example.com."
 		}
 		if wrong != "" {
 			faults = append(faults, fault{name, wrong})
+			value = visible(value, unprintable(name == "message"))
 		}
 		return value
 	}

@@ -231,7 +231,7 @@ func TestLogMailerKeepsNothing(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{goodForm, "", largest(), "name=a&name=b", "email=%22a%0D%0A%22%40b&name=%00", "message=%FF%C0%80", "email=a%40%5B1.2.3.4%5D"} {
+	for _, seed := range []string{goodForm, "", largest(), "name=a&name=b", "email=%22a%0D%0A%22%40b&name=%00", "message=%FF%C0%80", "name=\xdd&name", "email=a%40%5B1.2.3.4%5D"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
