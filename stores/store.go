@@ -62,7 +62,8 @@ type Debtor interface {
 	// TakeOwing raises the key's level to min(quota, level+owed), then takes the hit
 	// by the common rule, in one atomic step. A window that the payment opens ends
 	// after until, not after the limit's Window; no payment moves the end of a window
-	// that is open.
+	// that is open. With an owed or an until of 0 it is Take; a negative one, or an until
+	// beyond the Window, is ErrInvalid.
 	TakeOwing(ctx context.Context, hit Hit, owed int, until time.Duration) (Decision, error)
 }
 

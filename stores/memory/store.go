@@ -92,6 +92,9 @@ func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until t
 	if owed < 0 || until < 0 || until > hit.Limit.Window {
 		return stores.Decision{}, fmt.Errorf("%w debt: %d until %s", stores.ErrInvalid, owed, until)
 	}
+	if until == 0 {
+		owed = 0 // its window is over
+	}
 	cost := int64(max(1, hit.Cost))
 	return s.of(hit.Limit).take(hit.Key, hit.Limit, cost, int64(owed), int64(until), s.clock.Now()), nil
 }

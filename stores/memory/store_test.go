@@ -220,6 +220,8 @@ func TestTakeOwing(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 4, take(t, s, "key", hit.Limit).Remaining)
 
+		require.Equal(t, 3, owing(3, 0).Remaining, "a debt whose window is over is none")
+
 		for _, bad := range []struct {
 			owed  int
 			until time.Duration
