@@ -88,20 +88,6 @@ func TestInstancesShareTheLimit(t *testing.T) {
 	}
 }
 
-// The store closes its connections while the function is frozen, so that each
-// invocation begins with a dead one. That is no outage.
-func TestFrozenBetweenInvocations(t *testing.T) {
-	store := upstashtest.New(t)
-	f := start(t, append(upstashEnv(store), "SALLYPORT_LIMIT=7/1h")...)
-	f.frozen = func() {
-		store.SetDown(true)
-		store.SetDown(false)
-	}
-	require.Equal(t, map[int]int{202: 7, 429: 33}, flood(t, 40, "203.0.113.1", f))
-	require.Equal(t, map[int]int{202: 1}, flood(t, 1, "203.0.113.2", f))
-	require.NotContains(t, f.log.String(), "the shared store fails")
-}
-
 // B41: an outage is no error of the function. The limit holds in each instance, and
 // is shared again within seconds of the store's return.
 func TestStoreIsKilledAndComesBack(t *testing.T) {

@@ -31,6 +31,10 @@ type Error struct {
 	// KeyOnly: the fault lies with this key (its type, its size, its partition) and
 	// tells nothing of others.
 	KeyOnly bool
+
+	// Stale: a connection that had served before was found dead, as after a freeze or a
+	// peer's idle timeout. That tells nothing of the store.
+	Stale bool
 }
 
 // Error returns Text.

@@ -53,10 +53,10 @@ var throttled = map[string]bool{
 // classify makes the kit's error of the SDK's. Its text holds the exception's code
 // and the status, and of the server's words only what was found wrong with a request: the
 // others repeat ARNs, accounts and, for signatures, the session token.
-func classify(action, key string, err error, unsent bool) error {
+func classify(action, key string, err error, unsent, reused bool) error {
 	status := statusOf(err)
 	if status < 300 {
-		return unanswered(action, err, unsent || neverSent(err))
+		return unanswered(action, err, unsent || neverSent(err), reused)
 	}
 	code := codeOf(err)
 	f := &fault.Error{Kind: stores.ErrUnavailable, Cause: err, Text: fmt.Sprintf("dynamo: %s: %s (HTTP %d)", action, printable(code, 60), status)}
@@ -83,7 +83,7 @@ func classify(action, key string, err error, unsent bool) error {
 }
 
 // unanswered is for calls that brought no answer, or only a part of one.
-func unanswered(action string, err error, definite bool) error {
+func unanswered(action string, err error, definite, reused bool) error {
 	f := &fault.Error{Kind: stores.ErrUnavailable, Cause: err, Definite: definite}
 	var canceled *smithy.CanceledError
 	timedOut := errors.Is(err, context.DeadlineExceeded)
@@ -100,6 +100,8 @@ func unanswered(action string, err error, definite bool) error {
 		f.Kind, f.Definite, f.Lasting = stores.ErrMisconfigured, true, true
 		f.Text = "dynamo: " + action + ": the client could not make the request (credentials, region or endpoint)"
 	default:
+		var sending *smithyhttp.RequestSendError
+		f.Stale = reused && errors.As(err, &sending)
 		f.Text = "dynamo: " + action + ": the connection broke or the answer could not be read"
 	}
 	return f

@@ -46,7 +46,7 @@ func (s *Store) update(ctx context.Context, began time.Time, key string, e *expr
 	if errors.As(err, &failed) {
 		return answer{item: failed.Item, agrees: agrees}, nil
 	}
-	return answer{}, classify(updateItem, key, err, p.unsent())
+	return answer{}, classify(updateItem, key, err, p.unsent(), p.reused.Load())
 }
 
 func (s *Store) observe(ctx context.Context, date, began time.Time) bool {
@@ -70,13 +70,13 @@ func dateOf(err error) time.Time {
 // progress watches how far a call got, through net/http's own trace. It is what tells
 // a dial that timed out from an answer that did: only the latter may have counted.
 type progress struct {
-	asked, connected atomic.Bool
+	asked, connected, reused atomic.Bool
 }
 
 func (p *progress) watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { p.connected.Store(false); p.asked.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { p.connected.Store(true) },
+		GotConn: func(c httptrace.GotConnInfo) { p.reused.Store(c.Reused); p.connected.Store(true) },
 	})
 }
 

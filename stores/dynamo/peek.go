@@ -25,7 +25,7 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	}, s.optFns...)
 	if err != nil {
 		s.observe(ctx, dateOf(err), began)
-		return stores.Decision{}, classify(getItem, hit.Key, err, p.unsent())
+		return stores.Decision{}, classify(getItem, hit.Key, err, p.unsent(), p.reused.Load())
 	}
 	if out == nil {
 		return stores.Decision{}, malformed(getItem, false)

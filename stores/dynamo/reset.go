@@ -23,5 +23,5 @@ func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
 		return nil
 	}
 	s.observe(ctx, dateOf(err), began)
-	return classify(deleteItem, hit.Key, err, p.unsent())
+	return classify(deleteItem, hit.Key, err, p.unsent(), p.reused.Load())
 }

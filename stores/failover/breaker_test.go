@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sallyport/sallyport/internal/fault"
 	"github.com/sallyport/sallyport/stores"
 )
 
@@ -96,6 +97,13 @@ func TestWhatDoesNotTrip(t *testing.T) {
 			r.fake.failWith(errOneKey)
 			for i := range 100 {
 				r.hit(t, "k"+strconv.Itoa(i), five)
+			}
+		},
+		"dead connections": func(t *testing.T, r *rig) {
+			r.fake.failWith(&fault.Error{Kind: stores.ErrUnavailable, Text: "cut", Stale: true})
+			for i := range 100 {
+				d := r.hit(t, "k"+strconv.Itoa(i), five)
+				require.Equal(t, stores.Local, d.Source)
 			}
 		},
 		"invalid hits": func(t *testing.T, r *rig) {

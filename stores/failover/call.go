@@ -197,7 +197,7 @@ func (c *call) judge(err error) (outcome, error) {
 		return failed, errLate
 	case err == nil:
 		return good, nil
-	case final(err), keyOnly(err):
+	case final(err), keyOnly(err), stale(err):
 		return neutral, nil
 	case !c.whole && errors.Is(err, context.DeadlineExceeded):
 		// It had too little time; that says nothing about the store.
@@ -209,6 +209,12 @@ func (c *call) judge(err error) (outcome, error) {
 // final errors are the caller's and are returned to it; nothing was counted.
 func final(err error) bool {
 	return errors.Is(err, stores.ErrInvalid) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// stale faults lie with a connection that had died while nobody looked.
+func stale(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && f.Stale
 }
 
 // keyOnly faults lie with one key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -76,7 +77,10 @@ func (s *Store) exchange(ctx context.Context, body []byte, slots []slot) error {
 		defer cancel()
 	}
 	out := &outgoing{body: body}
-	req := s.request(ctx)
+	var reused atomic.Bool
+	req := s.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
+	}))
 	if !s.private {
 		req.Header = req.Header.Clone()
 	}
@@ -91,7 +95,7 @@ func (s *Store) exchange(ctx context.Context, body []byte, slots []slot) error {
 		err = errors.New("a transport without an answer")
 	}
 	if err != nil {
-		return s.lost(caller, ctx, !out.read.Load(), err)
+		return s.lost(caller, ctx, !out.read.Load(), reused.Load(), err)
 	}
 	defer resp.Body.Close()
 
@@ -109,7 +113,7 @@ func (s *Store) exchange(ctx context.Context, body []byte, slots []slot) error {
 		return malformed("an answer over 64 KiB")
 	}
 	if err != nil {
-		return s.lost(caller, ctx, false, err)
+		return s.lost(caller, ctx, false, false, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return badStatus(resp, reply)
@@ -142,13 +146,13 @@ func readAll(buf []byte, r io.Reader) ([]byte, error) {
 }
 
 // lost makes the error of an exchange that ended without an answer.
-func (s *Store) lost(caller, ctx context.Context, unsent bool, err error) error {
+func (s *Store) lost(caller, ctx context.Context, unsent, reused bool, err error) error {
 	over := caller.Err()
 	if over == nil {
 		over = ctx.Err()
 	}
 	if over == nil {
-		return broken(err, unsent)
+		return broken(err, unsent, reused)
 	}
 	if errors.Is(over, context.DeadlineExceeded) {
 		// Whatever made this connection silent may have hit the idle ones too.

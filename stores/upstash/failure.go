@@ -22,9 +22,10 @@ func malformed(what string) error {
 }
 
 // broken sorts the failures of connections. Their own texts are not repeated: they
-// hold addresses.
-func broken(err error, unsent bool) error {
-	f := &fault.Error{Kind: stores.ErrUnavailable, Text: "upstash: the connection broke", Cause: err, Definite: unsent}
+// hold addresses. A connection that was reused and broke before a byte of the answer
+// had most likely been closed while nobody looked.
+func broken(err error, unsent, reused bool) error {
+	f := &fault.Error{Kind: stores.ErrUnavailable, Text: "upstash: the connection broke", Cause: err, Definite: unsent, Stale: reused}
 	var (
 		dns     *net.DNSError
 		cert    *tls.CertificateVerificationError
