@@ -64,6 +64,7 @@ func (t *Table[R]) Insert(hash uint64, now int64) int {
 		l.len++
 	} else {
 		*l = list{newest: n, oldest: n, len: 1}
+		t.filled |= 1
 	}
 	at := uint32(hash) & t.mask
 	for t.index[at] != none {
@@ -130,11 +131,8 @@ func (t *Table[R]) victim(now int64) uint32 {
 // class has expired it returns that.
 func (t *Table[R]) least(first int, now int64) (n uint32, expired bool) {
 	n = none
-	for c := first; c < first+openClasses; c++ {
-		oldest := t.lists[c].oldest
-		if oldest == none {
-			continue
-		}
+	for filled := t.filled >> first & (1<<openClasses - 1); filled != 0; filled &= filled - 1 {
+		oldest := t.lists[first+bits.TrailingZeros32(filled)].oldest
 		if t.slots[oldest].until <= now {
 			return oldest, true
 		}

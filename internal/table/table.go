@@ -39,10 +39,12 @@ type Table[R any] struct {
 	keys  int
 	held  int // keys in held classes
 	lists [classes]list
-	low   [2]uint32 // what the last key that was evicted was worth, open and held
-	stats Stats
-	seed  maphash.Seed
-	gone  func(*R) // may be nil
+	// filled has a bit for each list that is not empty.
+	filled uint32
+	low    [2]uint32 // what the last key that was evicted was worth, open and held
+	stats  Stats
+	seed   maphash.Seed
+	gone   func(*R) // may be nil
 }
 
 type slot[R any] struct {
@@ -151,6 +153,7 @@ func (t *Table[R]) Touch(i, class int) {
 	}
 	l.newest = n
 	l.len++
+	t.filled |= 1 << class
 	if class >= openClasses {
 		t.held++
 	}
@@ -172,7 +175,9 @@ func (t *Table[R]) unlink(n uint32) {
 	} else {
 		l.oldest = s.prev
 	}
-	l.len--
+	if l.len--; l.len == 0 {
+		t.filled &^= 1 << s.class
+	}
 	if s.class >= openClasses {
 		t.held--
 	}

@@ -28,6 +28,7 @@ func check[R any](t testing.TB, tb *Table[R]) {
 			length++
 		}
 		require.Equal(t, before, l.oldest)
+		require.Equal(t, l.len > 0, tb.filled>>c&1 == 1)
 		require.Equal(t, length, l.len)
 	}
 	require.Len(t, seen, tb.keys)
