@@ -15,7 +15,8 @@ type Store interface {
 	// Hit.Validate, which Take calls first), errors.ErrUnsupported (a limit or a cost
 	// that this store can't serve), one of ErrUnavailable, ErrThrottled and
 	// ErrMisconfigured, or it is ctx's own error. When ctx is done beforehand nothing
-	// is sent and nothing is counted.
+	// is sent and nothing is counted. Take has to heed ctx's deadline: a caller has no other
+	// way to be rid of a call that hangs.
 	Take(ctx context.Context, hit Hit) (Decision, error)
 }
 

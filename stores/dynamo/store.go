@@ -51,7 +51,7 @@ type Store struct {
 	table   string
 	optFns  []func(*dynamodb.Options) // of every call
 	clock   clock
-	windows windows
+	windows *windows
 }
 
 var (

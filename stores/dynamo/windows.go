@@ -1,69 +1,57 @@
 package dynamo
 
 import (
-	"hash/maphash"
 	"sync"
+
+	"github.com/sallyport/sallyport/internal/table"
 )
 
 // maxWindows is how many keys an instance knows the window's end of.
 const maxWindows = 50_000
 
-// windows remembers the last end seen for a key. It chooses which call is tried
-// first and nothing else: to lose an entry, or to mix two keys up, costs one call.
-//
-// It holds two generations. When the younger is full the older is dropped whole and
-// they change places, so that a flood of keys costs O(1) a key, and one in use stays.
+// windows remembers the last end seen for a key, in milliseconds of the server's clock.
+// It chooses which call is tried first and nothing else: to lose an entry, or to mix two
+// keys up, costs one call. Under a flood of keys those that are in use stay.
 type windows struct {
-	seed maphash.Seed
-	half int // entries in one generation, at most
-
-	mu         sync.Mutex
-	young, old map[uint64]int64 // no pointers, so that the collector has nothing to walk
+	mu    sync.Mutex
+	table *table.Table[struct{}] // a slot's time is the end
 }
 
-func newWindows(limit int) windows {
-	return windows{seed: maphash.MakeSeed(), half: limit / 2, young: make(map[uint64]int64), old: make(map[uint64]int64)}
-}
+func newWindows(limit int) *windows { return &windows{table: table.New[struct{}](limit, nil)} }
 
-// end returns the last end seen for key in milliseconds, 0 if none is known.
+// end returns the last end seen for key, 0 if none is known.
 func (w *windows) end(key string) int64 {
-	h := maphash.String(w.seed, key)
+	hash := w.table.Hash(key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if end, ok := w.young[h]; ok {
-		return end
+	i := w.table.Find(hash)
+	if i < 0 {
+		return 0
 	}
-	end, ok := w.old[h]
-	if ok {
-		delete(w.old, h)
-		w.put(h, end)
-	}
-	return end
+	w.table.Touch(i, 0)
+	return w.table.Until(i)
 }
 
-// learn notes that key's window ends at end.
+// learn notes that key's window ends at end. Ends that are over go by being the
+// oldest: two clocks meet in them, and which of them is right is not known here.
 func (w *windows) learn(key string, end int64) {
-	h := maphash.String(w.seed, key)
+	hash := w.table.Hash(key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.old, h)
-	w.put(h, end)
+	i := w.table.Find(hash)
+	if i < 0 {
+		i = w.table.Insert(hash, 0)
+	}
+	w.table.SetUntil(i, end)
+	w.table.Touch(i, 0)
 }
 
 // forget drops what is known of key.
 func (w *windows) forget(key string) {
-	h := maphash.String(w.seed, key)
+	hash := w.table.Hash(key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.young, h)
-	delete(w.old, h)
-}
-
-// put needs mu.
-func (w *windows) put(h uint64, end int64) {
-	if _, there := w.young[h]; !there && len(w.young) >= w.half {
-		clear(w.old)
-		w.young, w.old = w.old, w.young
+	if i := w.table.Find(hash); i >= 0 {
+		w.table.Delete(i)
 	}
-	w.young[h] = end
 }

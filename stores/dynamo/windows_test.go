@@ -13,7 +13,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	w.learn("in use", 7)
 	for i := range 100_000 {
 		w.learn(fmt.Sprint(i), int64(i+1))
-		require.LessOrEqual(t, len(w.young)+len(w.old), 1000)
+		require.LessOrEqual(t, w.table.Len(), 1000)
 		if i%400 == 0 {
 			require.Equal(t, int64(7), w.end("in use"), "what is in use outlives a flood")
 		}

@@ -8,5 +8,10 @@
 // holds, so that a client that hammers costs nearly no calls. A refusal is an
 // answer, never a failure.
 //
+// Memory goes on from what the shared store last said of a key. What it lets through
+// while the shared store certainly did not count is told to it later, with the next
+// hit on that key, if it is a stores.Debtor; for what may have been counted, this
+// instance itself keeps to the quota until the window ends.
+//
 // There is no goroutine and no timer: an instance may be frozen between requests.
 package failover
