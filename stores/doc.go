@@ -7,8 +7,9 @@
 // requests through a limit of five. A refusal is a Decision, never an error; an
 // error means that the store did not decide.
 //
-// The stores of this module serve [FixedWindow] and [Cooldown], without a block. What
-// else a Limit can describe they refuse when a guard is made, by [Supporter].
+// The stores of this module serve every limit that a Limit can describe, and mean the
+// same by it, but for the quotas of a [SlidingLog], of which each names the largest.
+// What a store can't serve it refuses when a guard is made, by [Supporter].
 //
 // What a store offers beyond Take it says by the optional interfaces
 // ([Batcher], [Peeker], [Resetter], [Refunder], [Debtor], [Supporter]). Package

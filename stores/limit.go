@@ -40,7 +40,9 @@ const (
 // key. The zero Limit is invalid: make one with [FixedWindow] and its kin or with
 // [ParseLimit].
 //
-// Stores may count in whole milliseconds; they round a part of one up.
+// Stores may count in whole milliseconds; they round a part of one up. What they hold
+// of a key is kept when only Quota changes, and the new one applies at once: of a
+// window or a log to what was counted, of a bucket to the share of it that is full.
 type Limit struct {
 	Algorithm Algorithm
 	Quota     int           // 1 or more; for Token and Leaky the capacity
@@ -56,27 +58,38 @@ func FixedWindow(quota int, window time.Duration) Limit {
 }
 
 // SlidingWindow keeps two counters of one window each and weights the older by the
-// part of it that still lies within the last window.
+// part of it that still lies within the last window: it takes the level to be
+//
+//	used = newer + older * left / window
+//
+// where left is what the newer window has still to go, and never lets it exceed the
+// quota. The first window opens at the key's first hit, so that no client knows an
+// edge that all keys share; after two windows without a hit the key is as new. It is
+// an estimate: hits that came at the end of the older window count for less than they
+// are, and then more than the quota may pass in an interval as long as the window.
 func SlidingWindow(quota int, window time.Duration) Limit {
 	return Limit{Algorithm: Sliding, Quota: quota, Window: window}
 }
 
 // SlidingLog never lets more than quota hits pass in any interval as long as the
-// window. It keeps a time stamp for each admitted hit.
+// window: a hit that is admitted counts until it is a window old. It keeps a time
+// stamp for each unit of cost, so stores serve it up to a quota that they name.
 func SlidingLog(quota int, window time.Duration) Limit {
 	return Limit{Algorithm: Log, Quota: quota, Window: window}
 }
 
 // TokenBucket allows capacity hits at once and refills steadily, so that an empty
 // bucket is full after fill: TokenBucket(20, 4*time.Second) allows 20 at once, then
-// 5 a second. It is counted as GCRA, the generic cell rate algorithm of ITU-T I.371.
+// 5 a second. It is counted as GCRA, the generic cell rate algorithm of ITU-T I.371,
+// and what it takes to refill one unit is rounded up to the microsecond.
 func TokenBucket(capacity int, fill time.Duration) Limit {
 	return Limit{Algorithm: Token, Quota: capacity, Window: fill}
 }
 
 // LeakyBucket admits what fits into a bucket of this capacity that drains wholly
 // in drain, and says by [Decision.Delay] how long an admitted event should wait to
-// keep an even distance from the one before it.
+// keep an even distance from the one before it. It admits what a [TokenBucket] does;
+// who waits as told leaves no sooner than the event before has drained.
 func LeakyBucket(capacity int, drain time.Duration) Limit {
 	return Limit{Algorithm: Leaky, Quota: capacity, Window: drain}
 }
@@ -84,8 +97,10 @@ func LeakyBucket(capacity int, drain time.Duration) Limit {
 // Cooldown allows one hit in d. It is FixedWindow(1, d).
 func Cooldown(d time.Duration) Limit { return FixedWindow(1, d) }
 
-// BlockFor returns l with a block: whoever exceeds the limit is refused for d,
-// counted from the hit that exceeded it. Hits during the block do not prolong it.
+// BlockFor returns l with a block: whoever exceeds the limit is refused for d, counted
+// from the hit that exceeded it, or until that hit would pass, if that is later.
+// Hits during the block change nothing and do not prolong it, while the window, the
+// bucket or the log below it goes on as ever. A cost above the quota starts no block.
 func (l Limit) BlockFor(d time.Duration) Limit {
 	l.Block = d
 	return l

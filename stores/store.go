@@ -9,7 +9,10 @@ import (
 // are safe for concurrent use, also by many processes over the same data.
 type Store interface {
 	// Take checks the hit against its limit and, if it is allowed, counts it, in one
-	// atomic step. A refusal is a Decision, never an error, and changes nothing.
+	// atomic step. A refusal is a Decision, never an error. It changes nothing: without
+	// the refused hits of a history every later decision is the same. The one
+	// exception is a limit with a Block, which a hit that is refused for lack of room
+	// starts, in the same step.
 	//
 	// An error means that no decision was reached. It wraps ErrInvalid (from
 	// Hit.Validate, which Take calls first), errors.ErrUnsupported (a limit or a cost
@@ -39,32 +42,42 @@ type Batcher interface {
 // Peeker looks without counting.
 type Peeker interface {
 	// Peek answers as Take would at this moment, with Remaining as it is now, before
-	// the hit. It writes nothing.
+	// the hit. It writes nothing, and starts no block.
 	Peek(ctx context.Context, hit Hit) (Decision, error)
 }
 
 // Resetter forgets.
 type Resetter interface {
-	// Reset forgets all that was counted under the hit's key; a key that is not
-	// there is no error. The hit's Cost is ignored.
+	// Reset forgets all that was counted under the hit's key, and a block too; a key
+	// that is not there is no error. The hit's Cost is ignored.
 	Reset(ctx context.Context, hit Hit) error
 }
 
 // Refunder gives back.
 type Refunder interface {
-	// Refund gives the hit's Cost back to its key: never below zero used, and
-	// without opening, moving or extending a window. A key that is not there is no
-	// error.
+	// Refund gives the hit's Cost back to its key. The level becomes
+	// max(0, min(level, quota) - cost): never below zero used, and of a level that a
+	// lowered quota left above it only what the quota has. No window is opened, moved
+	// or extended, and a block stands. A key that is not there, or whose window is
+	// over, is no error and gets nothing.
+	//
+	// Of two windows the newer gives first, and the older what is still missing, each
+	// capped at the quota. A log gives its newest stamps back, and a leaky bucket its
+	// last departure, whichever event had it.
 	Refund(ctx context.Context, hit Hit) error
 }
 
 // Debtor takes what was let through elsewhere out of the quota.
 type Debtor interface {
-	// TakeOwing raises the key's level to min(quota, level+owed), then takes the hit
-	// by the common rule, in one atomic step. A window that the payment opens ends
-	// after until, not after the limit's Window; no payment moves the end of a window
-	// that is open. With an owed or an until of 0 it is Take; a negative one, or an until
-	// beyond the Window, is ErrInvalid.
+	// TakeOwing raises the key's level to min(quota, level+owed), never lowering it,
+	// then takes the hit by the common rule, in one atomic step. The payment stands
+	// although the hit is refused; it neither starts nor ends a block. With an owed or
+	// an until of 0 it is Take; a negative one, or an until beyond the Window, is
+	// ErrInvalid.
+	//
+	// A fixed or sliding window that the payment opens ends after until, not after the
+	// limit's Window; no payment moves the end of a window that is open. In a log what
+	// is paid is over after until. A bucket drains what is paid at its own pace.
 	TakeOwing(ctx context.Context, hit Hit, owed int, until time.Duration) (Decision, error)
 }
 

@@ -11,7 +11,7 @@ import (
 func TestBarsHold(t *testing.T) {
 	var out bytes.Buffer
 	require.True(t, report(&out, []int{320}, []int{1, 5, 100}), out.String())
-	require.Equal(t, 33, strings.Count(out.String(), "\n"), out.String())
+	require.Equal(t, 113, strings.Count(out.String(), "\n"), out.String())
 }
 
 func TestPlainLRUForgivesAfterItsCap(t *testing.T) {

@@ -13,6 +13,25 @@ import (
 // window is long enough for nothing to expire during an attack.
 const window = 12 * time.Hour
 
+// kind is a way of counting.
+type kind struct {
+	name string
+	of   func(quota int) stores.Limit
+	// scenes are those that make a difference to it; its keys lie in the same sort of
+	// table as those of the others.
+	scenes []scene
+	large  bool // measured with large stores too
+}
+
+var kinds = []kind{
+	{"fixed", func(quota int) stores.Limit { return stores.FixedWindow(quota, window) }, scenes, true},
+	{"sliding", func(quota int) stores.Limit { return stores.SlidingWindow(quota, window) }, scenes[:2], false},
+	{"token", func(quota int) stores.Limit { return stores.TokenBucket(quota, window) }, scenes[:2], false},
+	{"leaky", func(quota int) stores.Limit { return stores.LeakyBucket(quota, window) }, scenes[:2], false},
+	{"fixed, block", func(quota int) stores.Limit { return stores.FixedWindow(quota, window).BlockFor(window) }, scenes[:2], false},
+	{"token, block", func(quota int) stores.Limit { return stores.TokenBucket(quota, window).BlockFor(window) }, scenes[:2], false},
+}
+
 // offender is who wants to be forgotten.
 type offender struct {
 	name string
@@ -40,26 +59,34 @@ func (o offender) bar(maxKeys, quota int) int {
 type scene struct {
 	name string
 	// prepare returns the requests that the attacker had to send for it.
-	prepare func(s *memory.Store, maxKeys, quota int) int
-	// quota of the limit under which the flood comes, and its window
-	flood func(quota int) stores.Limit
+	prepare func(s *memory.Store, maxKeys int, limit stores.Limit) int
+	// flood is the limit under which the flood comes; nil: the offender's own.
+	flood func() stores.Limit
 }
 
 var scenes = []scene{
-	{"alone", nil, func(quota int) stores.Limit { return stores.FixedWindow(quota, window) }},
-	{"held full of junk", fillHeld, func(quota int) stores.Limit { return stores.FixedWindow(quota, window) }},
-	{"flood of cooldowns of the same window", nil, func(int) stores.Limit { return stores.Cooldown(window) }},
-	{"flood of cooldowns of another window", nil, func(int) stores.Limit { return stores.Cooldown(window / 2) }},
+	{"alone", nil, nil},
+	{"held full of junk", fillHeld, nil},
+	{"flood of cooldowns of the same window", nil, func() stores.Limit { return stores.Cooldown(window) }},
+	{"flood of cooldowns of another window", nil, func() stores.Limit { return stores.Cooldown(window / 2) }},
+}
+
+// limit is the flood's, if the offender's is his.
+func (sc scene) limit(his stores.Limit) stores.Limit {
+	if sc.flood == nil {
+		return his
+	}
+	return sc.flood()
 }
 
 // fillHeld uses up the quotas of as many keys as the store holds. Of that the
 // attacker is charged with the part only that has a use for him: 7/8 of the table.
-func fillHeld(s *memory.Store, maxKeys, quota int) int {
+func fillHeld(s *memory.Store, maxKeys int, limit stores.Limit) int {
 	for i := range maxKeys {
-		hit := stores.Hit{Key: "junk" + strconv.Itoa(i), Limit: stores.FixedWindow(quota, window), Cost: quota}
+		hit := stores.Hit{Key: "junk" + strconv.Itoa(i), Limit: limit, Cost: limit.Quota}
 		mustTake(s, hit)
 	}
-	return maxKeys * 7 / 8 * quota
+	return maxKeys * 7 / 8 * limit.Quota
 }
 
 func mustTake(s *memory.Store, hit stores.Hit) {
@@ -70,21 +97,21 @@ func mustTake(s *memory.Store, hit stores.Hit) {
 
 // cost returns how many requests it took, with so many hits on each key of the
 // flood, until the offender was forgotten. It gives up after most.
-func cost(sc scene, o offender, maxKeys, quota, perKey, most int) (requests int, forgotten bool) {
+func cost(sc scene, o offender, limit stores.Limit, maxKeys, perKey, most int) (requests int, forgotten bool) {
 	s, err := memory.New(memory.Config{MaxKeys: maxKeys})
 	if err != nil {
 		panic(err)
 	}
 	sent := 0
 	if sc.prepare != nil {
-		sent = sc.prepare(s, maxKeys, quota)
+		sent = sc.prepare(s, maxKeys, limit)
 		most += sent
 	}
-	his := stores.Hit{Key: "offender", Limit: stores.FixedWindow(quota, window)}
-	for range o.hits(quota) {
+	his := stores.Hit{Key: "offender", Limit: limit}
+	for range o.hits(limit.Quota) {
 		mustTake(s, his)
 	}
-	flood := stores.Hit{Limit: sc.flood(quota)}
+	flood := stores.Hit{Limit: sc.limit(limit)}
 	for sent < most {
 		flood.Key = "flood" + strconv.Itoa(sent)
 		for range perKey {
@@ -95,7 +122,7 @@ func cost(sc scene, o offender, maxKeys, quota, perKey, most int) (requests int,
 		if err != nil {
 			panic(err)
 		}
-		if d.Remaining > quota-o.used(quota) {
+		if d.Allowed && d.Remaining > limit.Quota-o.used(limit.Quota) {
 			return sent, true
 		}
 	}
@@ -104,17 +131,17 @@ func cost(sc scene, o offender, maxKeys, quota, perKey, most int) (requests int,
 
 // cheapest tries floods of 1, 2, 4 ... hits a key, of exactly what uses up a quota,
 // and of what the offender used himself. perKey is 0 if none had him forgotten.
-func cheapest(sc scene, o offender, maxKeys, quota, most int) (requests, perKey int) {
-	limit := sc.flood(quota).Quota
-	tries := []int{limit}
-	for k := range bits.Len(uint(limit)) {
+func cheapest(sc scene, o offender, limit stores.Limit, maxKeys, most int) (requests, perKey int) {
+	quota := sc.limit(limit).Quota
+	tries := []int{quota}
+	for k := range bits.Len(uint(quota)) {
 		tries = append(tries, 1<<k)
 	}
-	if used := o.used(quota); used > 0 && used < limit {
+	if used := o.used(limit.Quota); used > 0 && used < quota {
 		tries = append(tries, used)
 	}
 	for _, n := range tries {
-		c, forgotten := cost(sc, o, maxKeys, quota, n, most)
+		c, forgotten := cost(sc, o, limit, maxKeys, n, most)
 		if forgotten && (perKey == 0 || c < requests) {
 			requests, perKey = c, n
 		}

@@ -6,7 +6,8 @@
 // microseconds. All products stay below 2^63 for limits that are valid.
 //
 // A log of time stamps is not here: its state is a list, which each store keeps in
-// its own way.
+// its own way. What a Rule of stores.Log does here is to count as a log would that has
+// lost its stamps.
 package meter
 
 import (
@@ -114,7 +115,7 @@ func (r *Rule) weigh(s State, cost, now int64) (Answer, State) {
 	var wait int64 // until there is room for the hit
 	after := s
 	switch r.Algorithm {
-	case stores.Sliding:
+	case stores.Sliding, stores.Log:
 		wait = r.slide(&after, cost, now)
 	case stores.Token, stores.Leaky:
 		wait, a.Delay = r.pour(&after, cost, now)
@@ -153,7 +154,7 @@ func (r *Rule) room(s *State, now int64) int64 {
 // quota was lowered it may be more than that.
 func (r *Rule) Used(s State, now int64) int64 {
 	switch r.Algorithm {
-	case stores.Sliding:
+	case stores.Sliding, stores.Log:
 		return r.slid(s, now)
 	case stores.Token, stores.Leaky:
 		return r.poured(s, now)
@@ -162,7 +163,7 @@ func (r *Rule) Used(s State, now int64) int64 {
 }
 
 func (r *Rule) reset(s *State, now int64) int64 {
-	if r.Algorithm == stores.Sliding {
+	if r.windows() == 2 {
 		t := *s
 		r.roll(&t, now)
 		return r.slidingReset(t, now)
@@ -175,10 +176,21 @@ func (r *Rule) reset(s *State, now int64) int64 {
 	return left
 }
 
+// windows is the number of windows that the algorithm looks at.
+func (r *Rule) windows() int {
+	switch r.Algorithm {
+	case stores.Sliding, stores.Log:
+		return 2
+	case stores.Fixed:
+		return 1
+	}
+	return 0
+}
+
 // Until is when a state is as good as none.
 func (r *Rule) Until(s State) int64 {
 	end := s.End
-	if r.Algorithm == stores.Sliding && s.N > 0 {
+	if s.N > 0 && r.windows() == 2 {
 		end += r.Window
 	}
 	return max(end, s.Block)
@@ -189,7 +201,7 @@ func (r *Rule) Until(s State) int64 {
 func (r *Rule) Refund(s *State, cost, now int64) {
 	cost = min(cost, r.Quota)
 	switch r.Algorithm {
-	case stores.Sliding:
+	case stores.Sliding, stores.Log:
 		r.unslide(s, cost, now)
 	case stores.Token, stores.Leaky:
 		r.unpour(s, cost, now)
@@ -207,11 +219,40 @@ func (r *Rule) Pay(s *State, owed, until, now int64) {
 	}
 	owed = min(owed, r.Quota)
 	switch r.Algorithm {
-	case stores.Sliding:
+	case stores.Sliding, stores.Log:
 		r.paySliding(s, owed, until, now)
 	case stores.Token, stores.Leaky:
 		r.payBucket(s, owed, now)
 	default:
 		r.payFixed(s, owed, until, now)
 	}
+}
+
+// Add raises the level by cost, whether there is room or not, to the quota at most.
+func (r *Rule) Add(s *State, cost, now int64) { r.Pay(s, cost, r.Window, now) }
+
+// Join brings a to what is known from either of two accounts of one key: neither is
+// a whole one, and each level is at least what one of them says.
+func (r *Rule) Join(a *State, b State, now int64) {
+	if r.windows() == 2 {
+		r.roll(a, now)
+		r.roll(&b, now)
+	}
+	if r.Algorithm == stores.Fixed && now >= a.End {
+		a.N = 0
+	}
+	if r.Algorithm == stores.Fixed && now >= b.End {
+		b.N = 0
+	}
+	a.End, a.N, a.P, a.Block = max(a.End, b.End), max(a.N, b.N), max(a.P, b.P), max(a.Block, b.Block)
+}
+
+// Share is the rule of an instance that may grant so much of the limit by itself.
+func (r Rule) Share(quota int64) Rule {
+	r.Quota = quota
+	if r.Emission > 0 {
+		r.Emission = (r.Window + quota - 1) / quota
+		r.Burst = quota * r.Emission
+	}
+	return r
 }

@@ -20,7 +20,7 @@ func (r *Rule) left(s State, now int64) int64 { return min(max(0, s.End-now), r.
 
 func (r *Rule) slid(s State, now int64) int64 {
 	r.roll(&s, now)
-	return s.N + (s.P*r.left(s, now)+r.Window-1)/r.Window
+	return s.N + r.older(s, r.left(s, now))
 }
 
 // slide adds a hit, and returns how long to wait if there is no room.
@@ -34,7 +34,7 @@ func (r *Rule) slide(s *State, cost, now int64) (wait int64) {
 		s.End = now + r.Window
 	}
 	left, room := r.left(*s, now), r.Quota-cost-s.N
-	if room >= 0 && s.P*left <= room*r.Window {
+	if room >= 0 && r.fits(*s, left, room) {
 		s.N += cost
 		return 0
 	}
@@ -42,9 +42,9 @@ func (r *Rule) slide(s *State, cost, now int64) (wait int64) {
 		return 0
 	}
 	if room >= 0 {
-		return left - room*r.Window/s.P
+		return left - r.Window + r.shrinks(s.P, room)
 	}
-	return left + r.Window - (r.Quota-cost)*r.Window/s.N
+	return left + r.shrinks(s.N, r.Quota-cost)
 }
 
 func (r *Rule) slidingReset(s State, now int64) int64 {

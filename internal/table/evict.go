@@ -48,12 +48,11 @@ func log2(n int64) int {
 // he has paid for filling the table.
 func (t *Table[R]) Insert(hash uint64, now int64) int {
 	t.sweep(now)
+	if t.keys >= t.Room() {
+		t.evict(now, none)
+	}
 	if t.free == none {
-		if len(t.slots) < t.limit {
-			t.grow()
-		} else {
-			t.evict(now)
-		}
+		t.grow()
 	}
 	n := t.free
 	t.free = t.slots[n].next
@@ -88,8 +87,8 @@ func (t *Table[R]) sweep(now int64) {
 	}
 }
 
-func (t *Table[R]) evict(now int64) {
-	n := t.victim(now)
+func (t *Table[R]) evict(now int64, spared uint32) {
+	n := t.victim(now, spared)
 	s := &t.slots[n]
 	t.stats.Evicted++
 	if now < s.until {
@@ -101,18 +100,18 @@ func (t *Table[R]) evict(now int64) {
 	t.Delete(int(n))
 }
 
-// victim picks the slot to be evicted from a full table.
-func (t *Table[R]) victim(now int64) uint32 {
-	open, expired := t.least(0, now)
+// victim picks the slot to be evicted from a full table, any but the spared one.
+func (t *Table[R]) victim(now int64, spared uint32) uint32 {
+	open, expired := t.least(0, now, spared)
 	if expired {
 		return open
 	}
-	held, expired := t.least(openClasses, now)
+	held, expired := t.least(openClasses, now, spared)
 	if expired {
 		return held
 	}
 	n := open
-	if open == none || held != none && t.held >= t.limit-t.limit/8 {
+	if room := t.Room(); open == none || held != none && t.held >= room-room/8 {
 		n = held
 	}
 	class := int(t.slots[n].class)
@@ -128,11 +127,16 @@ func (t *Table[R]) victim(now int64) uint32 {
 
 // least returns the slot that is worth least of the sixteen classes from first on, the
 // one of the lower class where two are worth the same, or none. If the oldest of a
-// class has expired it returns that.
-func (t *Table[R]) least(first int, now int64) (n uint32, expired bool) {
+// class has expired it returns that. The spared slot counts as if it were not there.
+func (t *Table[R]) least(first int, now int64, spared uint32) (n uint32, expired bool) {
 	n = none
 	for filled := t.filled >> first & (1<<openClasses - 1); filled != 0; filled &= filled - 1 {
 		oldest := t.lists[first+bits.TrailingZeros32(filled)].oldest
+		if oldest == spared {
+			if oldest = t.slots[oldest].prev; oldest == none {
+				continue
+			}
+		}
 		if t.slots[oldest].until <= now {
 			return oldest, true
 		}

@@ -38,6 +38,7 @@ type Table[R any] struct {
 	hand  uint32
 	keys  int
 	held  int // keys in held classes
+	aside int // of the limit, what is not for keys; see Aside
 	lists [classes]list
 	// filled has a bit for each list that is not empty.
 	filled uint32
@@ -67,6 +68,13 @@ type Stats struct {
 	Evicted     uint64 // keys removed to make room
 	EvictedLive uint64 // those of them whose time was not over
 	EvictedHeld uint64 // those of the live ones whose quota was used up
+}
+
+// Add adds the counts of another table.
+func (s *Stats) Add(other Stats) {
+	s.Evicted += other.Evicted
+	s.EvictedLive += other.EvictedLive
+	s.EvictedHeld += other.EvictedHeld
 }
 
 // New returns an empty table for at most limit keys, 1 to 2^30. It allocates for

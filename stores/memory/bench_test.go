@@ -53,6 +53,16 @@ func BenchmarkTake(b *testing.B) {
 	})
 }
 
+func BenchmarkTakeEveryLimit(b *testing.B) {
+	flood := names(1 << 17)
+	for _, l := range ways {
+		b.Run(l.String()+"/refused", func(b *testing.B) { benchmark(b, 0, l, names(1)) })
+		b.Run(l.String()+"/flood", func(b *testing.B) { benchmark(b, 0, l, flood) })
+		l.Quota, l.Window = 100_000, time.Second
+		b.Run(l.String()+"/hot", func(b *testing.B) { benchmark(b, 0, l, names(1)) })
+	}
+}
+
 func BenchmarkTakeParallel(b *testing.B) {
 	s, _ := New(Config{})
 	limit := stores.FixedWindow(1<<40, time.Hour)

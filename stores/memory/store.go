@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sallyport/sallyport/internal/clock"
-	"github.com/sallyport/sallyport/internal/table"
 	"github.com/sallyport/sallyport/stores"
 )
 
@@ -19,8 +18,10 @@ const (
 // Config configures New. Its zero value is good for most.
 type Config struct {
 	// MaxKeys is the exact cap on keys per limit shape (algorithm, window, block), 1
-	// to 2^30; 0 means 50,000, which takes about 2.5 MB when full. Limits of more
-	// than 16 shapes share the last table.
+	// to 2^30; 0 means 50,000, which takes about 2.5 MB when full for fixed windows
+	// and 4 MB for other limits (7 MB at most for a log). The time stamps of a log count too: up to seven are
+	// one key. There are 16 tables at most, and one of them at least for each of fixed
+	// windows, logs, and all other limits; limits of more shapes share the last one.
 	MaxKeys int
 }
 
@@ -29,7 +30,7 @@ type Config struct {
 // Source Local.
 type Store struct {
 	clock  clock.Clock
-	tables *table.Set[shape, record]
+	tables *tables
 }
 
 // New returns an empty store. The error wraps stores.ErrInvalid.
@@ -40,7 +41,7 @@ func New(cfg Config) (*Store, error) {
 	if cfg.MaxKeys == 0 {
 		cfg.MaxKeys = defaultMaxKeys
 	}
-	return &Store{tables: table.NewSet[shape, record](cfg.MaxKeys, nil)}, nil
+	return &Store{tables: newTables(cfg.MaxKeys)}, nil
 }
 
 var errNil = fmt.Errorf("%w: a nil or zero *memory.Store: make one with memory.New", stores.ErrMisconfigured)
@@ -56,31 +57,43 @@ func (s *Store) admit(ctx context.Context, hit *stores.Hit) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Supports(hit.Limit)
-}
-
-// Supports returns nil for stores.FixedWindow without a block, and for other limits
-// an error that wraps errors.ErrUnsupported.
-func (s *Store) Supports(limit stores.Limit) error {
-	if limit.Algorithm != stores.Fixed {
-		return fmt.Errorf("memory store: %w: algorithm %s: use a fixed window", errors.ErrUnsupported, limit.Algorithm)
-	}
-	if limit.Block != 0 {
-		return fmt.Errorf("memory store: %w: a block: use a fixed window without one, as long as the block", errors.ErrUnsupported)
+	if hit.Limit.Algorithm == stores.Log {
+		return s.Supports(hit.Limit)
 	}
 	return nil
 }
 
-// Take implements stores.Store. It does not allocate.
-func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
+// Supports returns nil for every limit but a log whose time stamps would not fit into
+// MaxKeys slots even if the store held nothing else. The error wraps
+// errors.ErrUnsupported and names what to use instead.
+func (s *Store) Supports(limit stores.Limit) error {
+	if s == nil || s.tables == nil {
+		return errNil
+	}
+	switch limit.Algorithm {
+	case stores.Fixed, stores.Sliding, stores.Token, stores.Leaky:
+		return nil
+	case stores.Log:
+		return fits(limit.Quota, s.tables.maxKeys)
+	}
+	return fmt.Errorf("memory store: %w: %s", errors.ErrUnsupported, limit.Algorithm)
+}
+
+// Take implements stores.Store. It does not allocate, but for a store that still grows.
+func (s *Store) Take(ctx context.Context, hit stores.Hit) (d stores.Decision, err error) {
 	if err := s.admit(ctx, &hit); err != nil {
-		return stores.Decision{}, err
+		return d, err
 	}
-	cost := int64(max(1, hit.Cost))
-	if cost > int64(hit.Limit.Quota) {
-		return stores.Decision{Source: stores.Local}, nil
+	cost, quota := int64(max(1, hit.Cost)), int64(hit.Limit.Quota)
+	if cost > quota {
+		d.Source = stores.Local
+		return d, nil
 	}
-	return s.of(hit.Limit).take(hit.Key, hit.Limit, cost, 0, 0, s.clock.Now()), nil
+	if plain(&hit.Limit) {
+		s.tables.counters.Of(shapeOf(&hit.Limit)).count(&d, hit.Key, quota, int64(hit.Limit.Window), cost, 0, 0, s.clock.Now())
+		return d, nil
+	}
+	return s.tables.of(&hit.Limit).take(hit.Key, hit.Limit, cost, 0, 0, s.clock.Now()), nil
 }
 
 // TakeOwing implements stores.Debtor. A negative owed, or an until outside of 0 to
@@ -96,7 +109,7 @@ func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until t
 		owed = 0 // its window is over
 	}
 	cost := int64(max(1, hit.Cost))
-	return s.of(hit.Limit).take(hit.Key, hit.Limit, cost, int64(owed), int64(until), s.clock.Now()), nil
+	return s.tables.of(&hit.Limit).take(hit.Key, hit.Limit, cost, int64(owed), until, s.clock.Now()), nil
 }
 
 // TakeAll implements stores.Batcher: one Take after the other, with no lock held
@@ -122,7 +135,7 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	if err := s.admit(ctx, &hit); err != nil {
 		return stores.Decision{}, err
 	}
-	return s.of(hit.Limit).peek(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now()), nil
+	return s.tables.of(&hit.Limit).peek(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now()), nil
 }
 
 // Reset implements stores.Resetter.
@@ -131,7 +144,7 @@ func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
 	if err := s.admit(ctx, &hit); err != nil {
 		return err
 	}
-	s.of(hit.Limit).reset(hit.Key)
+	s.tables.of(&hit.Limit).reset(hit.Key)
 	return nil
 }
 
@@ -140,19 +153,20 @@ func (s *Store) Refund(ctx context.Context, hit stores.Hit) error {
 	if err := s.admit(ctx, &hit); err != nil {
 		return err
 	}
-	s.of(hit.Limit).refund(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now())
+	s.tables.of(&hit.Limit).refund(hit.Key, hit.Limit, int64(max(1, hit.Cost)), s.clock.Now())
 	return nil
 }
 
 // Len returns the number of keys held, over all limit shapes. Expired keys count
-// until they are met; MaxKeys times the number of shapes is never exceeded.
+// until they are met; MaxKeys times the number of shapes is never exceeded, the room for
+// the time stamps of logs included, which is not in Len.
 func (s *Store) Len() int { return s.Stats().Keys }
 
 // Stats are the sizes and counters of a Store, over all limit shapes. They are cheap
 // to ask for.
 type Stats struct {
 	Keys        int    // as Len
-	Held        int    // of them, keys whose quota is used up or that are blocked
+	Held        int    // of them, keys that used up their quota or were blocked, and had half of it used or more at their last hit
 	Evicted     uint64 // keys removed to make room, since the start
 	EvictedLive uint64 // of them, keys whose window was not over: what an attacker has made the store forget
 	EvictedHeld uint64 // of the live ones, keys whose quota was used up
@@ -163,8 +177,5 @@ func (s *Store) Stats() Stats {
 	if s == nil || s.tables == nil {
 		return Stats{}
 	}
-	keys, held, t := s.tables.Sum()
-	return Stats{Keys: keys, Held: held, Evicted: t.Evicted, EvictedLive: t.EvictedLive, EvictedHeld: t.EvictedHeld}
+	return s.tables.stats()
 }
-
-func (s *Store) of(limit stores.Limit) counters { return counters{s.tables.Of(shapeOf(limit))} }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -161,7 +160,7 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 func TestReadingsOutOfOrder(t *testing.T) {
 	s := open(t, 10)
 	limit := stores.FixedWindow(5, time.Second)
-	c := s.of(limit)
+	c := s.tables.counters.Of(shapeOf(&limit))
 	second := int64(time.Second)
 	allowed := 0
 	for range 2000 {
@@ -230,22 +229,6 @@ func TestTakeOwing(t *testing.T) {
 			require.ErrorIs(t, err, stores.ErrInvalid)
 		}
 	})
-}
-
-func TestUnsupported(t *testing.T) {
-	s := open(t, 10)
-	for _, limit := range []stores.Limit{
-		stores.SlidingWindow(5, time.Second),
-		stores.SlidingLog(5, time.Second),
-		stores.TokenBucket(5, time.Second),
-		stores.LeakyBucket(5, time.Second),
-		stores.FixedWindow(5, time.Second).BlockFor(time.Minute),
-	} {
-		require.ErrorIs(t, s.Supports(limit), errors.ErrUnsupported)
-		_, err := s.Take(t.Context(), stores.Hit{Key: "key", Limit: limit})
-		require.ErrorIs(t, err, errors.ErrUnsupported)
-	}
-	require.Zero(t, s.Len())
 }
 
 func TestTakeAll(t *testing.T) {
