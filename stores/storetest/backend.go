@@ -26,9 +26,10 @@ type Backend struct {
 // Run tests the store behind b, one subtest for each clause of the contract.
 //
 // Keys are fresh for each case and each run, so a backend may be shared and need
-// not be empty. In real time a run takes some ten seconds, and no clause depends on
-// how fast the machine is: one that could not be judged, because a window had ended
-// meanwhile, is tried again with a longer window.
+// not be empty. In real time a run takes some forty seconds for a store that serves
+// every limit, and ten for fixed windows alone. No clause depends on how fast the
+// machine is: one that could not be judged, because a window had ended meanwhile, is
+// tried again with a longer window, so a slow backend takes minutes.
 //
 // Run may be called inside a [testing/synctest] bubble, and there it takes no time.
 // A bubble has no subtests, so the clauses run there one after the other, a failure

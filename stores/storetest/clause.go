@@ -39,6 +39,12 @@ func contract() []group {
 		{"TakeAll", batchClauses},
 		{"TakeOwing", debtClauses},
 		{"script", scriptClauses},
+		slidingForm.group(slidingClauses...),
+		logForm.group(logClauses...),
+		tokenForm.group(tokenClauses...),
+		leakyForm.group(leakyClauses...),
+		{"block", blockClauses},
+		{"algorithms together", append(mixedBatchClauses, randomClauses...)},
 	}
 }
 

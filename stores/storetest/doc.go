@@ -18,5 +18,12 @@
 // or answers with an error that wraps [errors.ErrUnsupported], skips those clauses.
 // A fixed window with a cost of 1 is not optional.
 //
+// Each algorithm has clauses of its own. Their answers are held, field by field,
+// against a model that keeps the history of a key and knows no formula of a store's: it
+// looks for the moment at which a hit has room. Quotas go up to 20 there, and costs to
+// 10, so that a log of few stamps is tested too. A store may count windows in whole
+// milliseconds: by two of them it may be off, and by one where it counts buckets or a
+// log. The time that its own call takes is always allowed for.
+//
 // The package imports the standard library and package stores only.
 package storetest

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sallyport/sallyport/stores"
 )
@@ -18,7 +20,7 @@ func (c *check) want(method string, h stores.Hit, d stores.Decision, allowed boo
 	}
 }
 
-// judge checks what holds for every decision on a fixed window.
+// judge checks what holds for every decision, whatever was counted before.
 func (c *check) judge(method string, h stores.Hit, d stores.Decision) {
 	c.Helper()
 	if flaw := flaw(method, h, d); flaw != "" {
@@ -27,7 +29,7 @@ func (c *check) judge(method string, h stores.Hit, d stores.Decision) {
 }
 
 func flaw(method string, h stores.Hit, d stores.Decision) string {
-	cost, quota, window := max(h.Cost, 1), h.Limit.Quota, h.Limit.Window
+	cost, quota, longest := max(h.Cost, 1), h.Limit.Quota, longestWait(h.Limit)
 	switch {
 	case d.Source > stores.Remembered:
 		return "somebody has to count: want the source shared, local or remembered"
@@ -39,10 +41,14 @@ func flaw(method string, h stores.Hit, d stores.Decision) string {
 		return "Remaining is never above the quota"
 	case d.RetryAfter < 0 || d.ResetAfter < 0:
 		return "RetryAfter and ResetAfter are never negative"
-	case d.RetryAfter > window || d.ResetAfter > window:
-		return "RetryAfter and ResetAfter never lie beyond the window"
-	case d.Delay != 0:
+	case d.RetryAfter > longest || d.ResetAfter > longest:
+		return fmt.Sprintf("RetryAfter and ResetAfter never lie beyond %v", longest)
+	case d.Delay != 0 && h.Limit.Algorithm != stores.Leaky:
 		return fmt.Sprintf("only a leaky bucket has a Delay, but it is %v", d.Delay)
+	case d.Delay != 0 && !d.Allowed:
+		return fmt.Sprintf("what is refused never departs, but Delay is %v", d.Delay)
+	case d.Delay < 0 || d.Delay > longest:
+		return fmt.Sprintf("Delay is never negative and never beyond %v, but it is %v", longest, d.Delay)
 	case d.Allowed && cost > quota:
 		return "a cost above the quota is never allowed"
 	case d.Allowed && d.RetryAfter != 0:
@@ -59,8 +65,23 @@ func flaw(method string, h stores.Hit, d stores.Decision) string {
 		return "the whole quota is not back before this hit would pass, so ResetAfter is at least RetryAfter"
 	case !d.Allowed && cost <= quota && d.Remaining >= cost:
 		return "a hit for which there is room is not refused"
+	case !d.Allowed && cost <= quota && h.Limit.Block > 0 && method != "Peek" && d.Source != stores.Remembered && d.Remaining != 0:
+		return "nothing remains while a block is on"
 	}
 	return ""
+}
+
+// longestWait is what no wait exceeds: the window, or the two that a sliding limit
+// looks at, or the block. The time between two units of a bucket may be rounded up.
+func longestWait(l stores.Limit) time.Duration {
+	longest := l.Window
+	switch l.Algorithm {
+	case stores.Sliding:
+		longest *= 2
+	case stores.Token, stores.Leaky:
+		longest += time.Millisecond
+	}
+	return max(longest, l.Block)
 }
 
 func verdict(allowed bool) string {
@@ -73,4 +94,11 @@ func verdict(allowed bool) string {
 func state(d stores.Decision) string {
 	return fmt.Sprintf("%s (%v, %d remaining, RetryAfter %v, ResetAfter %v)",
 		verdict(d.Allowed), d.Source, d.Remaining, d.RetryAfter, d.ResetAfter)
+}
+
+func (c *check) wantInvalid(method string, h stores.Hit, err error) {
+	c.Helper()
+	if !errors.Is(err, stores.ErrInvalid) {
+		c.Fatalf("%s %s: error %v: want one that wraps ErrInvalid", method, describe(h), err)
+	}
 }

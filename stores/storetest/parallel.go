@@ -12,6 +12,7 @@ var parallelClauses = []clause{
 	{"exactly the quota passes", parallelQuota},
 	{"exactly the quota passes after the window's end", parallelAtTheEdge},
 	{"costs together never exceed the quota", parallelCosts},
+	{"exactly one of a hundred passes a cooldown", parallelCooldown},
 }
 
 const (
@@ -134,5 +135,16 @@ func parallelCosts(c *check) {
 			c.Fatalf("%d parallel hits of cost 2 passed on %v: want 5", passed, h.Limit)
 		}
 		c.allow(by[0], costing(h, 1), 0)
+	}
+}
+
+func parallelCooldown(c *check) {
+	by := c.openMany(instances)
+	for range rounds {
+		h := stores.Hit{Key: c.keys.next(), Limit: stores.Cooldown(long)}
+		c.wantExactly(h, c.storm(by, slices.Repeat([]stores.Hit{h}, flood)))
+		for _, s := range by {
+			c.refuse(s, h, 0)
+		}
 	}
 }

@@ -20,12 +20,7 @@ func (refuser) Take(context.Context, stores.Hit) (stores.Decision, error) {
 // hollow has every method and supports none but Take.
 type hollow struct{ stores.Store }
 
-func (hollow) Supports(l stores.Limit) error {
-	if l.Algorithm == stores.Fixed && l.Block == 0 {
-		return nil
-	}
-	return errUnsupported
-}
+func (hollow) Supports(stores.Limit) error { return nil }
 
 func (hollow) Peek(context.Context, stores.Hit) (stores.Decision, error) {
 	return stores.Decision{}, errUnsupported

@@ -22,6 +22,9 @@ func (r *reference) Peek(ctx context.Context, h stores.Hit) (stores.Decision, er
 	if cost > quota {
 		return stores.Decision{}, nil
 	}
+	if metered(h.Limit) {
+		return r.peekMetered(h), nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
@@ -46,6 +49,10 @@ func (r *reference) Reset(ctx context.Context, h stores.Hit) error {
 	if err := r.ready(ctx, costing(h, 1)); err != nil {
 		return err
 	}
+	if metered(h.Limit) {
+		r.resetMetered(h)
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.windows[r.key(h.Key)]
@@ -68,6 +75,10 @@ func (r *reference) Refund(ctx context.Context, h stores.Hit) error {
 	if err := r.ready(ctx, h); err != nil {
 		return err
 	}
+	if metered(h.Limit) {
+		r.refundMetered(h)
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, cost := r.now(), max(h.Cost, 1)
@@ -85,7 +96,7 @@ func (r *reference) Refund(ctx context.Context, h stores.Hit) error {
 		return nil
 	}
 	used := min(w.used, h.Limit.Quota)
-	if r.has("Refund gives back from what was refused too") {
+	if r.has("Refund gives back from what was refused too") || r.has("Refund counts from the level") {
 		used = w.used
 	}
 	w.used = max(0, used-cost)
@@ -127,6 +138,15 @@ func (r *reference) TakeAll(ctx context.Context, hits []stores.Hit, out []stores
 		return len(hits), nil
 	}
 	for i, h := range hits {
+		if r.has("TakeAll starts no block") {
+			if d, err := r.Peek(ctx, h); err == nil && !d.Allowed && h.Limit.Block > 0 {
+				h.Limit.Block = 0
+				d, _ = r.Peek(ctx, h)
+				d.Remaining = 0
+				out[i] = d
+				return i + 1, nil
+			}
+		}
 		if r.has("TakeAll counts a key once") && i > 0 && h == hits[i-1] {
 			out[i] = out[i-1]
 			continue
@@ -161,5 +181,11 @@ func (r *reference) TakeAll(ctx context.Context, hits []stores.Hit, out []stores
 }
 
 func (r *reference) TakeOwing(ctx context.Context, h stores.Hit, owed int, until time.Duration) (stores.Decision, error) {
+	if (owed < 0 || until < 0 || until > h.Limit.Window) && !r.has("allows a debt below 0") {
+		return stores.Decision{}, stores.ErrInvalid
+	}
+	if until == 0 && !r.has("takes what is owed for no time") {
+		owed = 0
+	}
 	return r.take(ctx, h, owed, until)
 }

@@ -17,8 +17,9 @@ type reference struct {
 	build build
 	clock func() time.Time
 
-	mu      sync.Mutex
-	windows map[string]*window
+	mu       sync.Mutex
+	windows  map[string]*window
+	accounts map[string]*account
 }
 
 type window struct {
@@ -38,7 +39,7 @@ type build struct {
 }
 
 func newReference(bug string, b build) *reference {
-	return &reference{bug: bug, build: b, clock: time.Now, windows: map[string]*window{}}
+	return &reference{bug: bug, build: b, clock: time.Now, windows: map[string]*window{}, accounts: map[string]*account{}}
 }
 
 func (r *reference) has(bug string) bool { return r.bug == bug }
@@ -148,7 +149,7 @@ func (r *reference) take(ctx context.Context, h stores.Hit, owed int, until time
 	if r.has("takes cost 0 for nothing") {
 		cost = h.Cost
 	}
-	if h.Limit.Algorithm != stores.Fixed || h.Limit.Block != 0 || r.build.fixedOnly && cost != 1 {
+	if r.build.fixedOnly && (metered(h.Limit) || cost != 1) {
 		return d, errUnsupported
 	}
 	if cost > quota {
@@ -159,6 +160,9 @@ func (r *reference) take(ctx context.Context, h stores.Hit, owed int, until time
 		case "counts a cost above the quota":
 			_, _ = r.take(ctx, costing(h, 1), 0, 0)
 			return d, nil
+		case "a cost above the quota starts a block":
+			_, _ = r.take(ctx, costing(h, quota), 0, 0)
+			return d, nil
 		case "adds costs without a look at overflow":
 			if 1+cost > 0 {
 				return d, nil
@@ -166,6 +170,9 @@ func (r *reference) take(ctx context.Context, h stores.Hit, owed int, until time
 		default:
 			return d, nil
 		}
+	}
+	if metered(h.Limit) {
+		return r.takeMetered(h, cost, owed, until), nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +239,7 @@ func (r *reference) keep(h stores.Hit, w *window) (fresh bool) {
 }
 
 func (r *reference) Supports(l stores.Limit) error {
-	if r.has("Supports says yes to all") || l.Algorithm == stores.Fixed && l.Block == 0 && !r.has("Supports says no to all") {
+	if r.has("Supports says yes to all") || !(r.build.fixedOnly && metered(l)) && !r.has("Supports says no to all") {
 		return nil
 	}
 	return errUnsupported

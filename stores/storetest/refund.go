@@ -13,6 +13,7 @@ var refundClauses = []clause{
 	{"Refund moves no window's end", refundMovesNothing},
 	{"after the window's end Refund gives nothing", refundTooLate},
 	{"parallel refunds all count, and never go below zero", refundParallel},
+	{"Refund of a level above a lowered quota starts at the quota", func(c *check) { formRefundLowered(c, fixedForm) }},
 }
 
 func (c *check) refunder() (stores.Store, stores.Refunder) {
