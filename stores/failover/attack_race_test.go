@@ -234,8 +234,8 @@ func (c *crowd) requireClean() {
 		hit := stores.Hit{Key: "k", Limit: c.limit}
 		k := s.fallback.of(&hit)
 		debts := 0
-		if i := k.table.Find(k.hash); i >= 0 {
-			r := k.table.At(i)
+		if i := k.window.table.Find(k.window.hash); i >= 0 {
+			r := k.window.table.At(i)
 			require.Zero(c.t, r.pending)
 			require.Zero(c.t, r.paying)
 			if r.owed > 0 {

@@ -140,7 +140,7 @@ func TestPaymentsOfOneKey(t *testing.T) {
 		return d
 	}
 	first := owing(1)
-	k.table.Delete(k.table.Find(k.hash)) // evicted
+	k.window.table.Delete(k.window.table.Find(k.window.hash)) // evicted
 	second := owing(2)
 	k.failed(first, false, 3)
 	_, wait, err := k.send(4)
@@ -164,7 +164,7 @@ func TestPeekHeedsDebts(t *testing.T) {
 				}
 				if doubtful {
 					k := r.fallback.of(&hit)
-					k.table.At(k.table.Find(k.hash)).doubtful = true
+					k.window.table.At(k.window.table.Find(k.window.hash)).doubtful = true
 				}
 				r.fake.failWith(nil)
 				time.Sleep(openMost)

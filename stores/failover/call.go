@@ -111,12 +111,27 @@ func (s *Store) closed(c *call, hit *stores.Hit, now int64) error {
 	return err
 }
 
-// ask puts one question to the shared store, under breaker, deadline and bound. An
-// error is either final or a reason to decide without it; asked tells whether the
-// question reached the store's code.
+// ask puts one question about a hit to the shared store; see put.
 func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, certain, asked bool, err error) {
+	asked, err = s.put(c, func(ctx context.Context) (err error) {
+		d, certain, err = question(ctx, *hit)
+		return err
+	})
+	if err != nil {
+		d, certain = stores.Decision{}, false
+	}
+	if keyOnly(err) {
+		s.hot.add(hit.Key, s.clock.Now())
+	}
+	return d, certain, asked, err
+}
+
+// put puts a question to the shared store, under breaker, deadline and bound. An error
+// is either final or a reason to decide without it; asked tells whether the question
+// reached the store's code.
+func (s *Store) put(c *call, question func(context.Context) error) (asked bool, err error) {
 	if s.start(c); c.ctx == nil {
-		return d, false, false, errNoTime
+		return false, errNoTime
 	}
 	select {
 	case s.inFlight <- struct{}{}:
@@ -125,24 +140,24 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 		select {
 		case s.inFlight <- struct{}{}:
 		case <-c.ctx.Done():
-			return d, false, false, errBusy
+			return false, errBusy
 		}
 	}
 	defer func() { <-s.inFlight }()
 	if c.ctx.Err() != nil {
-		return d, false, false, errNoTime
+		return false, errNoTime
 	}
 
 	p, change, err := s.breaker.admit(s.clock.Now())
 	c.changed(change)
 	if err != nil {
 		c.outage = true
-		return d, false, false, err
+		return false, err
 	}
 	if p.probe {
 		s.counts.probes.Add(1)
 	}
-	d, certain, err = guarded(c.ctx, hit, question)
+	err = guarded(c.ctx, question)
 	now := s.clock.Now()
 	o, cause := c.judge(err)
 	switch o {
@@ -151,33 +166,29 @@ func (s *Store) ask(c *call, hit *stores.Hit, question ask) (d stores.Decision, 
 	case failed:
 		s.answered.Store(-1)
 	}
-	if keyOnly(err) {
-		s.hot.add(hit.Key, now)
-	}
 	c.outage = o == failed
 	s.mistakes.note(s.cfg.Logger, err, now)
 	c.changed(s.breaker.settle(p, o, cause, now))
-	return d, certain, true, err
+	return true, err
 }
 
 // guarded turns a panic of the shared store, or of an error that it returns, into a
 // failure: it would end the process on Lambda, and the memory of all offenders with it.
-func guarded(ctx context.Context, hit *stores.Hit, question ask) (d stores.Decision, certain bool, err error) {
-	d, certain, err = answerOf(ctx, hit, question)
+func guarded(ctx context.Context, question func(context.Context) error) error {
+	err := answerOf(ctx, question)
 	if err != nil && !readable(err) {
 		err = errUnreadable
 	}
-	return d, certain, err
+	return err
 }
 
-func answerOf(ctx context.Context, hit *stores.Hit, question ask) (d stores.Decision, certain bool, err error) {
+func answerOf(ctx context.Context, question func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d, certain = stores.Decision{}, false
 			err = &fault.Error{Kind: stores.ErrUnavailable, Text: fmt.Sprintf("shared store panicked (%T)", p)}
 		}
 	}()
-	return question(ctx, *hit)
+	return question(ctx)
 }
 
 // readable tells whether err can be looked at: a nil pointer that became an error can't.

@@ -147,6 +147,7 @@ func New(shared stores.Store, cfg Config) (*Store, error) {
 	if c, ok := shared.(certainTaker); ok {
 		s.take = c.TakeCertain
 	}
+	s.chain, s.plain = chainOf(shared)
 	if p, ok := shared.(stores.Peeker); ok {
 		s.peek = func(ctx context.Context, hit stores.Hit) (stores.Decision, bool, error) {
 			d, err := p.Peek(ctx, hit)

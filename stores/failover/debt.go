@@ -1,145 +1,20 @@
 package failover
 
-import (
-	"time"
-
-	"github.com/sallyport/sallyport/stores"
-)
+import "time"
 
 // debt is what goes along with a hit to be taken out of the quota first.
 type debt struct {
 	owed   int64
 	until  time.Duration
-	opened int64         // of the record's window in which it was made
+	level  owedLevel     // of a limit that is counted by levels: what owed was read from
+	opened int64         // of the record in which it was made: its window, or its resets
 	done   chan struct{} // closed when the payment has ended, whatever became of it
-}
-
-// send notes that the hit is asked of the shared store, and hands it the key's debt
-// to pay. While an earlier hit is about to pay, it returns what to wait for: another
-// one could overtake it and be let through on the same quota once more. The error
-// says that the shared store must not be asked, though it could be: it may never
-// know of all that was let through here.
-func (k *keyed) send(now int64) (d debt, wait <-chan struct{}, err error) {
-	k.table.Lock()
-	defer k.table.Unlock()
-	if i := k.table.Find(k.hash); i >= 0 && k.table.At(i).paying > 0 {
-		if wait := k.payments.of(k.hash); wait != nil {
-			return debt{}, wait, nil
-		}
-		k.table.At(i).paying = 0
-	}
-	k.own(now)
-	r, i := k.open(now)
-	if k.doubted(r) {
-		return debt{}, nil, errDoubtful
-	}
-	if r.owed > 0 {
-		left := time.Duration(k.table.Until(i) - now).Round(time.Millisecond)
-		d = debt{
-			owed:   r.owed,
-			until:  max(time.Millisecond, min(left, time.Duration(k.window))),
-			opened: r.opened,
-			done:   k.payments.begin(k.hash),
-		}
-		r.paying = r.owed
-		k.setOwed(r, 0)
-	}
-	r.pending += k.cost
-	k.touch(r, i)
-	return d, nil, nil
-}
-
-// doubted tells whether the hit might be let through by the shared store only
-// because it does not know of all that was let through here.
-func (k *keyed) doubted(r *record) bool {
-	return r.doubtful && k.cost > k.quota-r.used-r.pending
-}
-
-// doubts tells whether send would refuse to ask.
-func (k *keyed) doubts(now int64) bool {
-	k.table.Lock()
-	defer k.table.Unlock()
-	r, _ := k.live(now)
-	return r != nil && k.doubted(r)
-}
-
-// charge takes what is owed out of what the shared store told when it was only looked
-// at, as it would be taken out before a hit.
-func (k *keyed) charge(d *stores.Decision, now int64) {
-	k.table.Lock()
-	defer k.table.Unlock()
-	r, i := k.live(now)
-	if r == nil || r.owed+r.paying == 0 {
-		return
-	}
-	d.Remaining = int(max(0, int64(d.Remaining)-r.owed-r.paying))
-	d.ResetAfter = max(d.ResetAfter, k.wait(k.table.Until(i)-now))
-	if d.Allowed && k.cost > int64(d.Remaining) {
-		d.Allowed, d.RetryAfter = false, d.ResetAfter
-	}
-}
-
-// back takes back what send noted.
-func (k *keyed) back(d debt) {
-	last := d.owed > 0 && k.payments.end(k.hash, d.done)
-	if i := k.table.Find(k.hash); i >= 0 {
-		r := k.table.At(i)
-		r.pending = max(0, r.pending-k.cost)
-		if last {
-			r.paying = 0
-		}
-	}
-}
-
-// failed takes back a hit that the shared store did not answer. A debt that
-// certainly was not paid is owed again, if its window is not over; an uncertain one
-// counts as paid, since it must not be paid twice.
-func (k *keyed) failed(d debt, certainlyNot bool, now int64) {
-	k.table.Lock()
-	defer k.table.Unlock()
-	k.back(d)
-	r, _ := k.live(now)
-	if r == nil || d.owed == 0 || r.opened != d.opened {
-		return
-	}
-	if certainlyNot {
-		k.setOwed(r, r.owed+d.owed)
-	} else {
-		r.doubtful = true
-	}
 }
 
 // brought is a debt of somebody else's that comes with a hit, and ends after until. It is
 // added to what the key owes when the hit is decided, not before: another hit of the
 // key must not pay it.
 type brought struct{ owed, until int64 }
-
-// own adds what the hit brought. The caller has the lock.
-func (k *keyed) own(now int64) {
-	b := k.brought
-	if k.brought = (brought{}); b.owed == 0 || b.until == 0 {
-		return
-	}
-	r, i := k.live(now)
-	if r == nil {
-		r, i = k.open(now)
-		k.table.SetUntil(i, now+b.until)
-	}
-	owed := min(b.owed, k.quota)
-	r.used = min(max(r.used, k.quota), r.used+owed)
-	k.setOwed(r, min(k.quota, r.owed+owed))
-	k.touch(r, i)
-}
-
-// keep adds what the hit brought where nobody is asked about it.
-func (k *keyed) keep(now int64) {
-	if k.brought.owed == 0 {
-		return
-	}
-	k.table.Lock()
-	defer k.table.Unlock()
-	k.own(now)
-}
 
 func (f *fallback) setOwed(r *record, owed int64) {
 	if r.owed > 0 {

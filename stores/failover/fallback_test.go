@@ -304,6 +304,7 @@ type world struct {
 	applied float64 // share of the lost hits that were counted nevertheless
 	cut     float64 // share of the failures of which nobody knows whether they were counted
 	rng     *rand.Rand
+	paid    map[string]int         // what was owed and is told
 	dropped map[string][]time.Time // hits of which nobody knew that they were not counted
 }
 
@@ -312,7 +313,12 @@ func (w *world) Take(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 }
 
 func (w *world) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until time.Duration) (stores.Decision, error) {
-	return w.ask(hit.Key, func() (stores.Decision, error) { return w.Store.TakeOwing(ctx, hit, owed, until) })
+	return w.ask(hit.Key, func() (stores.Decision, error) {
+		if w.paid != nil {
+			w.paid[hit.Key] += owed
+		}
+		return w.Store.TakeOwing(ctx, hit, owed, until)
+	})
 }
 
 func (w *world) ask(key string, question func() (stores.Decision, error)) (stores.Decision, error) {

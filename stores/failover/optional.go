@@ -20,9 +20,6 @@ func (s *Store) Supports(limit stores.Limit) error {
 			return err
 		}
 	}
-	if limit.Algorithm != stores.Fixed || limit.Block != 0 {
-		return fmt.Errorf("failover: %w: the fallback counts fixed windows without a block only: use one", errors.ErrUnsupported)
-	}
 	return nil
 }
 
@@ -155,7 +152,7 @@ func (s *Store) TakeOwing(ctx context.Context, hit stores.Hit, owed int, until t
 	}
 	now := s.clock.Now()
 	k := s.fallback.of(&hit)
-	k.brought = brought{int64(owed), int64(until)}
+	k.bring(owed, until)
 	c := s.newCall(ctx, now)
 	defer c.end()
 	return s.takeOne(&c, &k, &hit)

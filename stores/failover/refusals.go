@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport/sallyport/internal/meter"
 	"github.com/sallyport/sallyport/internal/table"
 	"github.com/sallyport/sallyport/stores"
 )
@@ -41,14 +42,43 @@ const oneReset = 1 << 32
 // crossedReset tells whether a Reset lies between two marks.
 func (m mark) crossedReset(later mark) bool { return m/oneReset != later/oneReset }
 
-// refusal is one answer. It holds for a limit of this quota and block, for hits of
-// this cost or more; what is left of the quota may suffice for cheaper ones.
+// refusal is what was answered about a key. It holds for a limit of this quota and
+// block, for hits of this cost or more; what is left of the quota may suffice for
+// cheaper ones.
 type refusal struct {
-	end, reset int64 // when the hit passes; when the whole quota is back
+	at         int64 // when it was answered
+	end, reset int64 // when a hit of this cost passes; when the whole quota is back
 	block      time.Duration
 	quota      int
 	cost       int
 	remaining  int
+
+	// costly is the largest cost that was refused beside, which passes at late.
+	costly int
+	late   int64
+}
+
+// passes is when a hit of this cost passes, or later. It is not known if the hit costs
+// far more than any that was refused: the shared store is asked then. (Each time by twice
+// as much: nobody makes the store be asked for ever by asking for a little more.)
+//
+// In a fixed window all costs pass at once, when it ends. A bucket that has room for
+// one cost has room for the next when so much more has drained. What a window or log
+// of events frees when only the shared store knows; at the latest all is back at reset.
+func (r *refusal) passes(limit stores.Limit, cost int) (at int64, known bool) {
+	switch {
+	case cost == r.cost || limit.Algorithm == stores.Fixed:
+		return r.end, true
+	case limit.Algorithm == stores.Token || limit.Algorithm == stores.Leaky:
+		each := meter.Of(limit).Emission * nanos
+		// During a block the bucket drains; it was not more than full.
+		return min(r.end+int64(cost-r.cost)*each, max(r.end, r.at+int64(cost)*each)), true
+	case cost <= r.costly:
+		return r.late, true
+	case cost < 2*max(r.cost, r.costly):
+		return max(r.reset, r.end), true
+	}
+	return 0, false
 }
 
 func newRefusals(maxKeys int) *refusals {
@@ -72,12 +102,16 @@ func (r *refusals) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
 	if rec.quota != hit.Limit.Quota || rec.block != hit.Limit.Block || max(1, hit.Cost) < rec.cost {
 		return stores.Decision{}, false
 	}
+	passes, known := rec.passes(hit.Limit, max(1, hit.Cost))
+	if !known {
+		return stores.Decision{}, false
+	}
 	r.table.Touch(i, 0)
 	return stores.Decision{
 		Source:     stores.Remembered,
 		Remaining:  rec.remaining,
-		RetryAfter: time.Duration(rec.end - now),
-		ResetAfter: time.Duration(max(rec.reset, rec.end) - now),
+		RetryAfter: time.Duration(passes - now),
+		ResetAfter: time.Duration(max(rec.reset, passes) - now),
 	}, true
 }
 
@@ -97,6 +131,7 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 		return
 	}
 	rec := refusal{
+		at:        now,
 		end:       now + int64(d.RetryAfter),
 		reset:     now + int64(d.ResetAfter),
 		block:     hit.Limit.Block,
@@ -113,7 +148,10 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 	if i < 0 {
 		i = r.table.Insert(hash, now)
 	} else if old := r.table.At(i); now < r.table.Until(i) && old.quota == rec.quota && old.block == rec.block && old.cost < rec.cost {
-		// A smaller hit was refused already while this one was on its way.
+		// A smaller hit was refused already.
+		if rec.cost > old.costly {
+			old.costly, old.late = rec.cost, rec.end
+		}
 		r.table.Touch(i, 0)
 		return
 	}

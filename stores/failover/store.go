@@ -22,6 +22,8 @@ type Store struct {
 	take     ask
 	peek     ask           // nil if the shared store has no Peek
 	debtor   stores.Debtor // nil if the shared store is none
+	chain    chainer       // how to ask about several hits at once; nil: one after the other
+	plain    bool          // the chain takes no debts, and ends at every refusal
 	fallback *fallback
 	clock    clock.Clock
 	breaker  breaker
@@ -87,60 +89,6 @@ func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	return s.takeOne(&c, &k, &hit)
 }
 
-// TakeAll implements stores.Batcher: all hits share one deadline. The remembered
-// refusals of all of them are looked up before any is charged: if there is one, it is
-// out[n-1], and the decisions before it say Allowed from the Source None, since
-// nobody counted those hits.
-func (s *Store) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Decision) (int, error) {
-	return s.TakeEach(ctx, hits, nil, out)
-}
-
-// TakeEach is TakeAll for a chain in which some refusals end nothing: where open[i]
-// is true a refusal of hits[i] does not stop it, and no remembered refusal answers
-// hits[i]. A nil open is all false. Package handler uses it for policies that are
-// counted but not enforced.
-func (s *Store) TakeEach(ctx context.Context, hits []stores.Hit, open []bool, out []stores.Decision) (int, error) {
-	if len(out) < len(hits) || open != nil && len(open) < len(hits) {
-		return 0, fmt.Errorf("%w batch: room for %d decisions on %d hits", stores.ErrInvalid, len(out), len(hits))
-	}
-	if len(hits) == 0 {
-		return 0, nil
-	}
-	for i := range hits {
-		if err := s.admit(ctx, &hits[i]); err != nil {
-			// Those before it are not charged for a chain that can't be decided.
-			return 0, err
-		}
-	}
-	now := s.clock.Now()
-	for i := range hits {
-		if open != nil && open[i] {
-			continue
-		}
-		if d, ok := s.recall(&hits[i], now); ok {
-			for before := range out[:i] {
-				out[before] = stores.Decision{Allowed: true, Source: stores.None}
-			}
-			out[i] = d
-			return i + 1, nil
-		}
-	}
-	c := s.newCall(ctx, now)
-	defer c.end()
-	for i := range hits {
-		k := s.fallback.of(&hits[i])
-		d, err := s.takeOne(&c, &k, &hits[i])
-		if err != nil {
-			return i, err
-		}
-		out[i] = d
-		if !d.Allowed && (open == nil || !open[i]) {
-			return i + 1, nil
-		}
-	}
-	return len(hits), nil
-}
-
 // recall answers from memory. A cost above the quota is none of its business: the
 // limit itself refuses that, for ever.
 func (s *Store) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
@@ -170,12 +118,7 @@ func (s *Store) takeOne(c *call, k *keyed, hit *stores.Hit) (stores.Decision, er
 		told, certain, asked, err := s.ask(c, hit, s.question(d))
 		now := s.clock.Now()
 		if err == nil {
-			bound(hit.Limit, &told)
-			s.counts.shared.Add(1)
-			k.answered(d, &told, certain, began.crossedReset(s.refusals.mark(hit)), now, now-begun)
-			if !told.Allowed && certain {
-				s.refusals.remember(hit, &told, began, begun, now)
-			}
+			s.heard(k, hit, d, &told, certain, began, begun, now)
 			return told, nil
 		}
 		if d.owed > 0 && errors.Is(err, errors.ErrUnsupported) {
