@@ -1,22 +1,30 @@
-// Webhook is an AWS Lambda function behind an HTTP API: it takes JSON by POST, and
-// limits how much one address may send.
-//
-// It checks no signature: whoever knows the URL can post, and nothing in a payload may
-// be believed. Until you check one, treat a delivery as a hint to go and look at its
-// source.
+// Webhook is an AWS Lambda function that receives webhooks: it verifies their
+// signatures, sees to it that each delivery is kept once, and limits how much one address
+// may deliver. It runs behind an HTTP API, a REST API, a Function URL or an Application
+// Load Balancer; template.yaml has the first.
 //
 // It is configured by its environment:
 //
-//	SALLYPORT_LIMIT           default "60/1m"; see stores.ParseLimit
-//	SALLYPORT_KEY_SECRET      keys the hash of addresses in the store
-//	SALLYPORT_INSTANCES       how many instances share the limit while the store is away
-//	SALLYPORT_TABLE           count in this DynamoDB table, with Lambda's own credentials
-//	UPSTASH_REDIS_REST_URL    and _TOKEN, or KV_REST_API_URL and _TOKEN: count in Upstash
+//	SALLYPORT_WEBHOOK_SCHEME       who signs how: "standard" (Standard Webhooks and Svix, the
+//	                               default), "stripe", "github", "slack", or "hmac:" and the
+//	                               name of the header that holds the HMAC-SHA-256 of the body
+//	SALLYPORT_WEBHOOK_SECRET       what the sender signs with
+//	SALLYPORT_WEBHOOK_SECRET_NEXT  another secret, while the sender changes to it
+//	SALLYPORT_LIMIT                of right deliveries, for each address that they come from;
+//	                               default "60/1m"; see stores.ParseLimit
+//	SALLYPORT_KEY_SECRET           keys the hash of addresses and ids in the store
+//	SALLYPORT_INSTANCES            how many instances share the limit while the store is away
+//	SALLYPORT_TABLE                count in this DynamoDB table, with Lambda's own credentials
+//	UPSTASH_REDIS_REST_URL         and _TOKEN, or KV_REST_API_URL and _TOKEN: count in Upstash
 //
-// Exactly one store has to be configured: Lambda runs as many instances as it likes,
-// and a limit that each has for itself would be none.
+// Exactly one store has to be configured: Lambda runs as many instances as it likes, and
+// what one of them remembers, the others don't know. While the store is away deliveries are
+// refused with 503, and senders try again; see package webhook for what is promised.
 //
-// Payloads go nowhere yet: see Inbox.
+// Change a secret in three steps: set SALLYPORT_WEBHOOK_SECRET_NEXT, have the sender change,
+// and move the new secret to SALLYPORT_WEBHOOK_SECRET some minutes later.
+//
+// Deliveries go nowhere yet: see Inbox.
 package main
 
 import (
@@ -26,6 +34,7 @@ import (
 	"os"
 
 	"github.com/sallyport/sallyport/handler"
+	"github.com/sallyport/sallyport/handler/webhook"
 	"github.com/sallyport/sallyport/lambda"
 	"github.com/sallyport/sallyport/stores"
 )
@@ -33,18 +42,35 @@ import (
 func main() {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	slog.SetDefault(logger)
-	guard, err := newGuard()
+	receiver, err := newReceiver(logInbox{logger})
 	if err != nil {
 		logger.Error("webhook: can't start", "error", err)
 		os.Exit(1)
 	}
-	logger.Warn("webhook: payloads are logged by their length and not kept; put an Inbox of your own into main.go")
-	lambda.Start(lambda.HTTPAPI(guard, receiver{logInbox{logger}}.receive))
+	logger.Warn("webhook: deliveries are logged by their length and not kept; put an Inbox of your own into main.go")
+	lambda.Start(lambda.HTTP(receiver))
 }
 
-// newGuard is called before Start: what is misconfigured shows when the function is
+// newReceiver is called before Start: what is misconfigured shows when the function is
 // deployed, and not as an answer. It sends nothing; a connection that was opened now
 // could be dead by the first invocation.
+func newReceiver(inbox Inbox) (*webhook.Receiver, error) {
+	scheme, err := schemeFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	guard, err := newGuard()
+	if err != nil {
+		return nil, err
+	}
+	return webhook.New(webhook.Config{
+		Scheme:  scheme,
+		Valid:   guard,
+		Marks:   guard, // the same store
+		MaxBody: maxBody,
+	}, keepIn(inbox))
+}
+
 func newGuard() (*handler.Guard, error) {
 	store, err := openStore()
 	if err != nil {
@@ -56,7 +82,7 @@ func newGuard() (*handler.Guard, error) {
 	}
 	return handler.New(handler.Config{
 		Store: store,
-		// API Gateway reports the address itself. X-Forwarded-For holds whatever the
+		// The gateway reports the address itself. X-Forwarded-For holds whatever the
 		// sender wrote.
 		ClientIP: handler.Direct(),
 		Policies: []handler.Policy{{

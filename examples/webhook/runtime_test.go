@@ -180,6 +180,20 @@ func (f *function) invoke(event []byte) events.APIGatewayV2HTTPResponse {
 	return response
 }
 
+// requireKept checks how many deliveries the functions' inboxes got. What a process
+// logs comes a moment after its answer.
+func requireKept(t *testing.T, want int, functions ...*function) {
+	t.Helper()
+	kept := func() (n int) {
+		for _, f := range functions {
+			n += strings.Count(f.log.String(), "a delivery came")
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return kept() >= want }, patience, time.Millisecond)
+	require.Equal(t, want, kept())
+}
+
 func (f *function) await(what chan struct{}) {
 	f.t.Helper()
 	select {
