@@ -74,12 +74,7 @@ func (k *metered) touch(l *level, i int, us int64) {
 	}
 	until := max(k.rule.Until(l.known), k.share.Until(l.granted), k.rule.Until(l.owed.level), l.doubtful)
 	k.table.SetUntil(i, until*nanos)
-	used := k.rule.Used(l.known, us)
-	if used >= k.rule.Quota || us < l.known.Block {
-		k.table.Rank(i, table.Held(k.rule.Quota))
-		return
-	}
-	k.table.Rank(i, table.Open(used))
+	k.table.Weigh(i, k.rule.Used(l.known, us), k.rule.Quota, us < l.known.Block)
 }
 
 // answered takes back a hit that the shared store answered. While it knows of all that
