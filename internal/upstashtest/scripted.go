@@ -217,28 +217,7 @@ func (s *Scripted) execute(c []string) string {
 		delete(s.expiry, key)
 		return "1"
 	case "EVALSHA", "EVAL":
-		return s.evaluate(c[3], c[4:])
+		return s.evaluate(c)
 	}
 	return "null"
-}
-
-// evaluate does as package upstash's script does, payments apart: a step, quota, cost
-// and length of the window. It is called with mu held.
-func (s *Scripted) evaluate(key string, args []string) string {
-	var n [4]int64
-	for i := 1; i < len(n); i++ {
-		n[i], _ = strconv.ParseInt(args[i], 10, 64)
-	}
-	quota, cost, length := n[1], n[2], n[3]
-	level, allowed := min(s.counters[key], quota), 1
-	switch {
-	case args[0] == "refund":
-		level = max(0, level-cost)
-	case cost <= quota-level:
-		level += cost
-	default:
-		allowed = 0
-	}
-	s.counters[key], s.expiry[key] = level, length
-	return fmt.Sprintf("[%d,%d,%d]", allowed, level, length)
 }

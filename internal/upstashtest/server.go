@@ -222,8 +222,9 @@ func listen(addr string, h http.Handler) (*listener, error) {
 }
 
 func (l *listener) serve(ln net.Listener) {
-	l.srv = &http.Server{Handler: l.handler, ReadHeaderTimeout: time.Minute}
-	go func() { _ = l.srv.Serve(ln) }()
+	srv := &http.Server{Handler: l.handler, ReadHeaderTimeout: time.Minute}
+	l.srv = srv
+	go func() { _ = srv.Serve(ln) }() // stop may take l.srv away before this begins
 }
 
 func (l *listener) stop() {

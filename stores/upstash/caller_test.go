@@ -157,10 +157,7 @@ func TestNoCallAtAll(t *testing.T) {
 	srv := upstashtest.NewScripted(t)
 	s := open(t, srv.URL)
 	fixed := stores.FixedWindow(5, time.Minute)
-	for _, l := range []stores.Limit{
-		stores.SlidingWindow(5, time.Minute), stores.SlidingLog(5, time.Minute), stores.TokenBucket(5, time.Minute),
-		stores.LeakyBucket(5, time.Minute), fixed.BlockFor(time.Hour), stores.Cooldown(time.Minute).BlockFor(time.Hour),
-	} {
+	for _, l := range []stores.Limit{stores.SlidingLog(1001, time.Minute), stores.SlidingLog(1<<40, time.Hour).BlockFor(time.Hour)} {
 		hit := stores.Hit{Key: "k", Limit: l}
 		_, err := s.Take(t.Context(), hit)
 		require.ErrorIs(t, err, errors.ErrUnsupported, l)
@@ -170,15 +167,30 @@ func TestNoCallAtAll(t *testing.T) {
 		require.ErrorIs(t, s.Refund(t.Context(), hit), errors.ErrUnsupported, l)
 		_, err = s.TakeOwing(t.Context(), hit, 1, time.Second)
 		require.ErrorIs(t, err, errors.ErrUnsupported, l)
+		n, err := s.TakeAll(t.Context(), []stores.Hit{{Key: "k", Limit: fixed}, hit}, make([]stores.Decision, 2))
+		require.ErrorIs(t, err, errors.ErrUnsupported, l)
+		require.Zero(t, n)
 		require.ErrorIs(t, s.Supports(l), errors.ErrUnsupported, l)
-		require.ErrorContains(t, s.Supports(l), "use a fixed window", "names the alternatives")
+		require.ErrorContains(t, s.Supports(l), "use sliding", "names the alternatives")
 	}
-	require.NoError(t, s.Supports(fixed))
-	require.NoError(t, s.Supports(stores.Cooldown(time.Hour)))
+	for _, l := range []stores.Limit{
+		fixed, stores.Cooldown(time.Hour), stores.SlidingWindow(5, time.Minute), stores.SlidingLog(1000, time.Minute), stores.TokenBucket(5, time.Minute),
+		stores.LeakyBucket(5, time.Minute), fixed.BlockFor(time.Hour), stores.Cooldown(time.Minute).BlockFor(time.Hour),
+	} {
+		require.NoError(t, s.Supports(l))
+		for _, cost := range []int{6, math.MaxInt} {
+			if l.Quota <= 5 {
+				d, certain, err := s.TakeCertain(t.Context(), stores.Hit{Key: "k", Limit: l, Cost: cost})
+				require.NoError(t, err)
+				require.Equal(t, stores.Decision{}, d)
+				require.False(t, certain)
+			}
+		}
+	}
 
 	for _, l := range []stores.Limit{{}, stores.FixedWindow(0, time.Minute), stores.FixedWindow(-1, time.Minute), stores.FixedWindow(5, 0), stores.FixedWindow(5, -time.Second)} {
 		_, err := s.Take(t.Context(), stores.Hit{Key: "k", Limit: l})
-		require.ErrorIs(t, err, stores.ErrInvalid, "B47: %v", l)
+		require.ErrorIs(t, err, stores.ErrInvalid, "%v", l)
 		require.ErrorIs(t, s.Supports(l), stores.ErrInvalid)
 	}
 	for _, key := range []string{"", "a\nb", "\u00e4", strings.Repeat("x", 513)} {

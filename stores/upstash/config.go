@@ -26,8 +26,8 @@ type Config struct {
 	URL string
 
 	// Token for the REST endpoint. It needs the rights for INCR, PEXPIRE, PTTL, for the
-	// script EVALSHA, EVAL, GET and SET, and for Reset DEL. It shows in no error, log line or print of a
-	// Config.
+	// script EVALSHA, EVAL, GET, SET and TIME, and for Reset DEL. It shows in no error, log
+	// line or print of a Config.
 	Token string
 
 	// Transport carries the requests. Nil means one of the store's own: HTTP/1.1 only

@@ -16,7 +16,7 @@ import (
 )
 
 // TestExactlyTheQuota: 100 hits at once through ten instances, as often as not while
-// the key is new. B55.
+// the key is new.
 func TestExactlyTheQuota(t *testing.T) {
 	onBoth(t, func(t *testing.T, srv *upstashtest.Server) {
 		var instances [10]*upstash.Store
@@ -54,7 +54,7 @@ func TestExactlyTheQuota(t *testing.T) {
 	})
 }
 
-// TestOffByOne: exactly the quota passes, and Remaining counts down to 0. B48.
+// TestOffByOne: exactly the quota passes, and Remaining counts down to 0.
 func TestOffByOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, srv *upstashtest.Server) {
 		for _, quota := range []int{1, 2, 5, 100} {

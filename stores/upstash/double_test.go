@@ -19,6 +19,19 @@ import (
 // secretKey stands for what must show nowhere: it is in every hit of these tests.
 const secretKey = "sallyport:SECRETKEY:mallory@example.com"
 
+// others are the limits that are not served by a plain counter, each with a quota of 5
+// that is not soon back.
+var others = []stores.Limit{
+	stores.FixedWindow(5, time.Hour).BlockFor(2 * time.Hour),
+	stores.SlidingWindow(5, time.Hour),
+	stores.SlidingWindow(5, time.Hour).BlockFor(2 * time.Hour),
+	stores.TokenBucket(5, 5*time.Hour),
+	stores.TokenBucket(5, 5*time.Hour).BlockFor(2 * time.Hour),
+	stores.LeakyBucket(5, 5*time.Hour),
+	stores.SlidingLog(5, time.Hour),
+	stores.SlidingLog(5, time.Hour).BlockFor(2 * time.Hour),
+}
+
 var five = stores.Hit{Key: secretKey, Limit: stores.FixedWindow(5, time.Minute)}
 
 // journal is a log that can be read while it is written.

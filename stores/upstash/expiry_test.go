@@ -16,7 +16,7 @@ import (
 )
 
 // TestRetryAfterIsTrue: who waits as long as he was told passes, and not before. The
-// window starts at the key's first hit, wherever in time that is. B52, B62.
+// window starts at the key's first hit, wherever in time that is.
 func TestRetryAfterIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := upstashtest.NewBubble(t)
@@ -64,7 +64,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 }
 
 // TestWindowAlwaysCloses: a client at 20 hits a second for 30 s gets 5 in every second,
-// and one at 4.9 a second is never refused. B26.
+// and one at 4.9 a second is never refused.
 func TestWindowAlwaysCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := upstashtest.NewBubble(t)
@@ -87,7 +87,7 @@ func TestWindowAlwaysCloses(t *testing.T) {
 }
 
 // TestNoKeyWithoutExpiry: a key that lost its expiry, or never had one, gets it back
-// with the next hit, and after one window the client passes. B24 (a).
+// with the next hit, and after one window the client passes.
 func TestNoKeyWithoutExpiry(t *testing.T) {
 	onBoth(t, func(t *testing.T, srv *upstashtest.Server) {
 		s := open(t, srv.URL)
@@ -120,7 +120,7 @@ func waitUntilGone(t *testing.T, srv *upstashtest.Server, key string) {
 }
 
 // TestCutBetweenTheCommands: INCR reached Redis and PEXPIRE did not. The next hit, of
-// whichever instance, heals it. B24 (b).
+// whichever instance, heals it.
 func TestCutBetweenTheCommands(t *testing.T) {
 	onBoth(t, func(t *testing.T, srv *upstashtest.Server) {
 		var log journal
@@ -154,7 +154,7 @@ func TestCutBetweenTheCommands(t *testing.T) {
 }
 
 // TestHitsAtTheEdge hits at the very end of windows, 500 times on a real server: no key
-// is left without expiry, and no window admits more than the quota. B24 (c).
+// is left without expiry, and no window admits more than the quota.
 func TestHitsAtTheEdge(t *testing.T) {
 	srv := upstashtest.NewReal(t)
 	const window = 20 * time.Millisecond

@@ -128,7 +128,7 @@ func TestDebtIsPaid(t *testing.T) {
 }
 
 // TestScriptNeverRunsBehindFailover: the fallback decides what needs the script. Where
-// no script may run at all, hits of cost 1 are counted by the database as ever. B31.
+// no script may run at all, hits of cost 1 are counted by the database as ever.
 func TestScriptNeverRunsBehindFailover(t *testing.T) {
 	for text, others := range map[string]bool{
 		"NOPERM this user has no permissions to run the 'evalsha' command": true,

@@ -81,6 +81,7 @@ var signs = []struct {
 	{"SHEBANG", verdict{kind: stores.ErrMisconfigured, cause: errNotCompiled, text: "the server does not take the script", lasting: true, command: true}},
 	{"NOPERM ", verdict{kind: stores.ErrMisconfigured, text: "NOPERM: the token lacks a right (a read-only token?)", lasting: true, command: true}},
 	{"NO PERMISSION", verdict{kind: stores.ErrMisconfigured, text: "the token lacks a right", lasting: true, command: true}},
+	{"USER EXECUTING THE SCRIPT", verdict{kind: stores.ErrMisconfigured, text: "the token lacks a right that the script needs", lasting: true, command: true}},
 	{"REQUESTS LIMIT", verdict{kind: stores.ErrThrottled, text: "the database's quota of commands is used up", lasting: true}},
 	{"REQUEST LIMIT", verdict{kind: stores.ErrThrottled, text: "the database's quota of commands is used up", lasting: true}},
 	{"CAPACITY QUOTA", verdict{kind: stores.ErrThrottled, text: "the database is full", lasting: true}},
@@ -130,13 +131,17 @@ func read(text string) verdict {
 // hide a change.
 func failedSlot(text string) error { return read(text).ofSlot(text) }
 
-// failedScript is failedSlot for the script. A server or a token that does not let
-// scripts run still lets hits of cost 1 be counted, so that is no fault of the whole
-// store: the key goes its own way for a few seconds, and the others are asked about.
-func failedScript(text string) *fault.Error {
+// failedScript is failedSlot for the script, at work on so many hits. A server or a
+// token that does not let scripts run still lets hits of cost 1 be counted, so that is no
+// fault of the whole store: the key goes its own way for a few seconds, and the others
+// are asked about. What stops the script among several hits for a reason that is not
+// known here may have stopped it behind the first.
+func failedScript(text string, hits int) *fault.Error {
 	v := read(text)
 	v.keyOnly = v.keyOnly || v.command
-	return v.ofSlot(text)
+	f := v.ofSlot(text)
+	f.Definite = f.Definite && (v.known || hits == 1)
+	return f
 }
 
 func (v verdict) ofSlot(text string) *fault.Error {

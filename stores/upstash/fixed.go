@@ -100,21 +100,21 @@ func (x exact) decide() (o outcome) {
 	return o
 }
 
-// takeOne counts a hit of cost 1 in a fixed window.
-func (s *Store) takeOne(ctx context.Context, hit stores.Hit, ms int64) (stores.Decision, bool, error) {
+// takeOne counts a hit of cost 1 in a fixed window by the pipeline.
+func (s *Store) takeOne(ctx context.Context, key string, a args) (stores.Decision, bool, error) {
 	sent := s.clock.Now()
-	x := exact{quota: hit.Limit.Quota, length: ms, sent: sent, seen: s.windows.find(hit.Key, sent)}
+	x := exact{quota: int(a.quota), length: a.length, sent: sent, seen: s.windows.find(key, sent)}
 	count := s.count
 	if s.plain.Load() {
 		count = s.countPlainly
 	}
 	var err error
-	if x.answer, err = count(ctx, hit.Key, ms, x.seen.end != 0); err != nil {
+	if x.answer, err = count(ctx, key, a.length, x.seen.end != 0); err != nil {
 		return stores.Decision{}, false, err
 	}
 	x.came = s.clock.Now()
 	o := x.decide()
-	s.learn(hit.Key, x.seen, o, x.came)
+	s.learn(key, x.seen, o, x.came)
 	return o.Decision, o.certain, nil
 }
 

@@ -105,7 +105,7 @@ func TestDecide(t *testing.T) {
 }
 
 // FuzzDecide: whatever a server says, the count alone decides, and the times lie
-// within the window. B62.
+// within the window.
 func FuzzDecide(f *testing.F) {
 	f.Add(int64(6), int64(0), int64(500), int64(3), int64(700), 5, int64(1000), int64(10))
 	f.Add(int64(1), int64(1), int64(-2), int64(0), int64(0), 1, int64(1), int64(0))

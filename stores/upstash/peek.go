@@ -9,8 +9,9 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// Peek answers as [Store.Take] would at this moment, for any cost, by one exchange of
-// two commands, GET and PTTL. It writes nothing.
+// Peek answers as [Store.Take] would at this moment, for any cost, by one exchange: for
+// a fixed window without a block of two commands, GET and PTTL, and else by the script.
+// It writes nothing.
 func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
 	a, err := s.check(hit)
 	if err != nil {
@@ -18,6 +19,13 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	}
 	if err := ctx.Err(); err != nil {
 		return stores.Decision{}, err
+	}
+	if a.way != counter {
+		row, err := s.askAlone(ctx, peek, hit.Key, a)
+		if err != nil {
+			return stores.Decision{}, err
+		}
+		return a.decision(row), nil
 	}
 	sent := s.clock.Now()
 	var slots [2]slot

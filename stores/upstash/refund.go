@@ -6,12 +6,11 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// Refund implements [stores.Refunder] by the script: one exchange of four commands,
-// three if nothing was used, two if the key is not there. A refund can't be repeated:
-// after an error that is not definite it may have been made.
+// Refund implements [stores.Refunder] by the script, in one exchange. A refund can't be
+// repeated: after an error that is not definite it may have been made.
 //
-// A counter that refused hits of cost 1 drove above the quota is first brought back to
-// it. Where the quota was lowered meanwhile, that is the lower one.
+// A level that is above the quota, since the quota was lowered, is first brought down to
+// it; so is a counter that refused hits of cost 1 drove above it.
 func (s *Store) Refund(ctx context.Context, hit stores.Hit) error {
 	a, err := s.check(hit)
 	if err != nil {
@@ -20,17 +19,21 @@ func (s *Store) Refund(ctx context.Context, hit stores.Hit) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a.step = refund
-	// The count falls, and the known one would make the next hit look like one in
-	// another window. Both before and after: see Reset.
-	s.windows.forget(hit.Key)
-	defer s.windows.forget(hit.Key)
-	reply, err := s.evaluate(ctx, hit.Key, a)
-	if err != nil {
-		return err
+	if a.way == counter {
+		// The count falls, and the known one would make the next hit look like one in
+		// another window. Both before and after: see Reset.
+		s.windows.forget(hit.Key)
+		defer s.windows.forget(hit.Key)
 	}
-	if reply[0] != 1 || reply[1] < 0 || reply[1] > a.quota || reply[2] < -2 {
-		return malformed("an answer to a script that makes no sense")
+	_, err = s.askAlone(ctx, refund, hit.Key, a)
+	return err
+}
+
+// askAlone has the script take a step other than take, for one key.
+func (s *Store) askAlone(ctx context.Context, step, key string, a args) (row []int64, err error) {
+	rows, err := s.evaluate(ctx, step, []asked{{args: a, key: key}})
+	if err == nil && !a.sound(step, rows) {
+		err = malformed("an answer to a script that makes no sense")
 	}
-	return nil
+	return rows, err
 }

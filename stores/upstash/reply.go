@@ -8,10 +8,10 @@ import (
 
 // slot is the answer to one command of a pipeline.
 type slot struct {
-	kind  slotKind
-	n     int64    // of isInt
-	three [3]int64 // of isTriple
-	text  string   // of isText and isError
+	kind slotKind
+	n    int64   // of isInt
+	list []int64 // of isList
+	text string  // of isText and isError, and what stands last in an isList
 }
 
 type slotKind uint8
@@ -22,7 +22,7 @@ const (
 	isText
 	isNull
 	isError
-	isTriple // an array of three integers, as the script returns it
+	isList // an array of integers, and perhaps a text as its last element, as the script returns it
 )
 
 // parse reads the answer to a pipeline: an array of exactly len(slots) objects, each
@@ -90,11 +90,11 @@ func readSlot(value []byte) slot {
 	case result[0] == '"':
 		return slot{kind: isText, text: text(result)}
 	case result[0] == '[':
-		three, ok := triple(result)
+		s, ok := list(result)
 		if !ok {
 			return slot{}
 		}
-		return slot{kind: isTriple, three: three}
+		return s
 	}
 	n, ok := integer(result)
 	if !ok {
@@ -111,19 +111,30 @@ func integer(value []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// triple reads an array of exactly three integers.
-func triple(value []byte) (three [3]int64, ok bool) {
+// list reads an array of integers, the last element of which may be a text with at least
+// one character.
+func list(value []byte) (slot, bool) {
 	c := cursor{value}
 	c.take('[')
-	for i := range three {
-		if i > 0 && !c.take(',') {
-			return three, false
+	s := slot{kind: isList, list: make([]int64, 0, rowLength)}
+	for !c.take(']') {
+		if s.text != "" || len(s.list) > 0 && !c.take(',') {
+			return slot{}, false
 		}
-		if three[i], ok = integer(c.value()); !ok {
-			return three, false
+		v := c.value()
+		if len(v) > 0 && v[0] == '"' {
+			if s.text = text(v); s.text == "" {
+				return slot{}, false
+			}
+			continue
 		}
+		n, ok := integer(v)
+		if !ok {
+			return slot{}, false
+		}
+		s.list = append(s.list, n)
 	}
-	return three, c.take(']')
+	return s, true
 }
 
 func text(value []byte) string {

@@ -14,7 +14,10 @@ import (
 
 func TestParse(t *testing.T) {
 	isOne := slot{kind: isInt, n: 1}
-	three := func(a, b, c int64) slot { return slot{kind: isTriple, three: [3]int64{a, b, c}} }
+	numbers := func(n ...int64) slot { return slot{kind: isList, list: append([]int64{}, n...)} }
+	failedAt := func(text string, n ...int64) slot {
+		return slot{kind: isList, list: append([]int64{}, n...), text: text}
+	}
 	cases := []struct {
 		body string
 		want []slot // nil: an error
@@ -27,18 +30,21 @@ func TestParse(t *testing.T) {
 		{`[{"result":"a,]}{[\"\\"},{"error":"ERR \u0041 \"x\", ]"}]`, []slot{{kind: isText, text: `a,]}{["\`}, {kind: isError, text: `ERR A "x", ]`}}},
 		{`[{"error":""},{"result":1}]`, []slot{{kind: isError}, isOne}},
 
-		{`[{"result":[1,2,3]},{"result": [ -1 ,0,9223372036854775807 ] }]`, []slot{three(1, 2, 3), three(-1, 0, 1<<63-1)}},
+		{`[{"result":[1,2,3]},{"result": [ -1 ,0,9223372036854775807 ] }]`, []slot{numbers(1, 2, 3), numbers(-1, 0, 1<<63-1)}},
+		{`[{"result":[]},{"result":[1]}]`, []slot{numbers(), numbers(1)}},
+		{`[{"result":[1,2,"ERR \u0041, ]"]},{"result":[ "x" ]}]`, []slot{failedAt("ERR A, ]", 1, 2), failedAt("x")}},
 
-		// JSON of the right length, with slots that no command can have: B28.
-		{`[{"result":[]},{"result":[1,2]}]`, []slot{{}, {}}},
-		{`[{"result":[1,2,3,4]},{"result":[1,2,"3"]}]`, []slot{{}, {}}},
+		// JSON of the right length, with slots that no command can have.
+		{`[{"result":["x",1]},{"result":[1,"x","y"]}]`, []slot{{}, {}}},
+		{`[{"result":[1,""]},{"result":[""]}]`, []slot{{}, {}}},
+		{`[{"result":[1,["x"]]},{"result":[[]]}]`, []slot{{}, {}}},
 		{`[{"result":[1,2,3.0]},{"result":[1e2,2,3]}]`, []slot{{}, {}}},
 		{`[{"result":[1,2,null]},{"result":[1,[2],3]}]`, []slot{{}, {}}},
 		{`[{"result":[[1,2,3]]},{"result":[9223372036854775808,2,3]}]`, []slot{{}, {}}},
 		{`[{"result":[true,2,3]},{"result":{"0":1,"1":2,"2":3}}]`, []slot{{}, {}}},
 		{`[{"result":1.0},{"result":1e3}]`, []slot{{}, {}}},
 		{`[{"result":1e400},{"result":9223372036854775808}]`, []slot{{}, {}}},
-		{`[{"result":true},{"result":[1]}]`, []slot{{}, {}}},
+		{`[{"result":true},{"result":[true]}]`, []slot{{}, {}}},
 		{`[{"result":{"result":1}},{}]`, []slot{{}, {}}},
 		{`[1,null]`, []slot{{}, {}}},
 		{`["result",[]]`, []slot{{}, {}}},
@@ -104,7 +110,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`[{"result":1},{"result":1}]`, `[{"result":null},{"error":"ERR x"}]`, `{"error":"WRONGPASS x"}`,
 		`[{"result":"5"},{"result":-1}]`, `[{"a":[{}]},{"result":1.5}]`, ` [ { "result" : 1 } , 2 ] `, `[{"result":-0},"\\\""]`, `[]`, `null`, `x`,
-		`[{"result":[1,2,3]},{"result":[1,null,3]}]`, `[{"result":[1,2,3,]},{"result":[-0,2,"3"]}]`,
+		`[{"result":[1,2,3]},{"result":[1,null,3]}]`, `[{"result":[1,2,3,]},{"result":[-0,2,"3"]}]`, `[{"result":[1,2,"x"]},{"result":["x",1]}]`, `[{"result":[]},{"result":[""]}]`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -137,12 +143,23 @@ func FuzzParse(f *testing.F) {
 				name := map[slotKind]string{isText: "result", isError: "error"}[s.kind]
 				require.NoError(t, json.Unmarshal(members[name], &text))
 				require.Equal(t, text, s.text)
-			case isTriple:
-				var three []int64
+			case isList:
+				var all []json.RawMessage
 				require.Len(t, members, 1)
-				require.NoError(t, json.Unmarshal(members["result"], &three))
-				require.Equal(t, s.three[:], three)
-				require.NotContains(t, string(members["result"]), "null")
+				require.NoError(t, json.Unmarshal(members["result"], &all))
+				if s.text != "" {
+					var text string
+					require.NoError(t, json.Unmarshal(all[len(all)-1], &text))
+					require.Equal(t, s.text, text)
+					all = all[:len(all)-1]
+				}
+				require.Len(t, s.list, len(all))
+				for i, one := range all {
+					var n int64
+					require.NotEqual(t, "null", string(one))
+					require.NoError(t, json.Unmarshal(one, &n))
+					require.Equal(t, n, s.list[i])
+				}
 			case isNull:
 				require.Equal(t, "null", string(members["result"]))
 			}

@@ -89,7 +89,7 @@ func (r *reports) script(err error, now int64) {
 	times, yes := r.refused.due(now)
 	r.mu.Unlock()
 	if yes {
-		r.log.Warn("upstash: the script is not run: costs above 1, refunds and debts are not counted here", "cause", f.Text, "times", times)
+		r.log.Warn("upstash: the script is not run: but for hits of cost 1 in fixed windows without a block nothing is counted here", "cause", f.Text, "times", times)
 	}
 }
 

@@ -63,43 +63,45 @@ func plainExpireBody(key string, ms int64) []byte {
 	return []byte(expireOpen + quoted(key) + inKey + strconv.FormatInt(ms, 10) + end)
 }
 
-// args are what the script is told. Its numbers are below 2^53, or 2^53 for a cost
-// that is above every quota.
-type args struct {
-	step        string // take or refund
-	quota, cost int64
-	length      int64 // of the window, in ms
-	owed, until int64 // a debt, and in ms when a window ends that its payment opens
-}
-
-const (
-	take   = "take"
-	refund = "refund"
-)
-
 // evalshaBody has the server run a script that it has.
-func evalshaBody(sha, key string, a args) []byte {
-	return a.body(`[["EVALSHA","`+sha, key)
+func evalshaBody(sha, step string, hits []asked) []byte {
+	return stepBody(`[["EVALSHA","`+sha, step, hits)
 }
 
 // evalBody brings the script along.
-func evalBody(script, key string, a args) []byte {
+func evalBody(script, step string, hits []asked) []byte {
 	text, _ := json.Marshal(script) // a string never fails
-	return a.body(`[["EVAL",`+string(text[:len(text)-1]), key)
+	return stepBody(`[["EVAL",`+string(text[:len(text)-1]), step, hits)
 }
 
-// body puts what the script works with behind its name, which still lacks a quote.
-func (a args) body(name, key string) []byte {
-	key = quoted(key)
-	b := make([]byte, 0, len(name)+len(key)+128)
-	b = append(b, name...)
-	b = append(b, `","1","`...)
-	b = append(b, key...)
+// stepBody puts what the script works with behind its name, which still lacks a quote:
+// see step.lua.
+func stepBody(name, step string, hits []asked) []byte {
+	size := len(name) + 64
+	for i := range hits {
+		size += len(hits[i].key) + 128
+	}
+	b := append(make([]byte, 0, size), name...)
 	b = append(b, inKey...)
-	b = append(b, a.step...)
-	for _, n := range [...]int64{a.quota, a.cost, a.length, a.owed, a.until} {
+	b = strconv.AppendInt(b, int64(len(hits)), 10)
+	for i := range hits {
 		b = append(b, inKey...)
-		b = strconv.AppendInt(b, n, 10)
+		b = append(b, quoted(hits[i].key)...)
+	}
+	b = append(b, inKey...)
+	b = append(b, step...)
+	for i := range hits {
+		a := &hits[i].args
+		b = append(b, inKey...)
+		b = append(b, a.way...)
+		goesOn := int64(0)
+		if a.open {
+			goesOn = 1
+		}
+		for _, n := range [...]int64{a.quota, a.cost, a.length, a.block, a.emission, a.owed, a.until, goesOn} {
+			b = append(b, inKey...)
+			b = strconv.AppendInt(b, n, 10)
+		}
 	}
 	return append(b, end...)
 }

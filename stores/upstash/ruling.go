@@ -1,14 +1,11 @@
 package upstash
 
 import (
-	"context"
 	"time"
-
-	"github.com/sallyport/sallyport/stores"
 )
 
-// ruling is what the script answered to one hit, with all that a decision about it
-// depends on.
+// ruling is what the script answered to one hit on a plain counter, with all that a
+// decision about it depends on.
 type ruling struct {
 	args
 	reply      [3]int64 // allowed, level, ms until the window's end
@@ -73,23 +70,6 @@ func (r ruling) follow(o *outcome) (backward bool) {
 		o.next.n = max(o.next.n, r.seen.n)
 	}
 	return false
-}
-
-// takeScripted decides about a hit of any cost, behind a payment if owed is not 0.
-func (s *Store) takeScripted(ctx context.Context, hit stores.Hit, a args) (stores.Decision, bool, error) {
-	sent := s.clock.Now()
-	r := ruling{args: a, sent: sent, seen: s.windows.find(hit.Key, sent)}
-	var err error
-	if r.reply, err = s.evaluate(ctx, hit.Key, a); err != nil {
-		return stores.Decision{}, false, err
-	}
-	if !r.sound() {
-		return stores.Decision{}, false, malformed("an answer to a script that makes no sense")
-	}
-	r.came = s.clock.Now()
-	o := r.decide()
-	s.learn(hit.Key, r.seen, o, r.came)
-	return o.Decision, o.certain, nil
 }
 
 // learn keeps what an answer taught, and reports what it tells of the database.

@@ -90,8 +90,8 @@ func TestUnsoundRulings(t *testing.T) {
 // FuzzRuling: whatever a server says to the script, it is either an error that leaves
 // open whether the hit was counted, or a decision that can be true.
 func FuzzRuling(f *testing.F) {
-	f.Add([]byte(`[{"result":[1,3,60000]}]`), int64(5), int64(3), int64(60000), int64(0), int64(0), int64(0), int64(0))
-	f.Add([]byte(`[{"result":[0,4,0]}]`), int64(5), int64(3), int64(1), int64(2), int64(1), int64(4), int64(1000))
+	f.Add([]byte(`[{"result":[1,3,60000,0,0]}]`), int64(5), int64(3), int64(60000), int64(0), int64(0), int64(0), int64(0))
+	f.Add([]byte(`[{"result":[0,4,0,0,0]}]`), int64(5), int64(3), int64(1), int64(2), int64(1), int64(4), int64(1000))
 	for _, s := range []string{
 		`[1,3]`, `[1,3,4,5]`, `[]`, `["1","3","4"]`, `[1,3,"4"]`, `[1.0,3,4]`, `[1e0,3,4]`, `[null,3,4]`, `[true,3,4]`, `[[1,3,4]]`,
 		`[1,-3,4]`, `[-1,3,4]`, `[1,3,-2]`, `[1,9223372036854775808,4]`, `[ 1 , 3 , 4 ]`, `{"1":1}`, `"1,3,4"`, `null`, `1`,
@@ -101,21 +101,19 @@ func FuzzRuling(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, quota, cost, length, owed, until, seenN, seenEnd int64) {
 		const sent = int64(100 * time.Millisecond)
 		const most = 10 * 365 * 24 * 3600 * 1000
-		a := args{quota: max(1, min(quota, 1<<53-1)), length: max(1, min(length, most))}
+		a := args{way: counter, unit: time.Millisecond, quota: max(1, min(quota, 1<<53-1)), length: max(1, min(length, most))}
 		a.cost, a.owed, a.until = max(1, min(cost, a.quota+1)), max(0, min(owed, a.quota)), max(1, min(until, a.length))
 		seen := window{n: max(1, seenN), end: min(seenEnd, most*int64(time.Millisecond)), early: min(seenEnd, most*int64(time.Millisecond))}
 		if seen.end <= sent {
 			seen = window{}
 		}
 		var slots [1]slot
-		if err := parse(body, slots[:]); err != nil || slots[0].kind != isTriple {
+		if err := parse(body, slots[:]); err != nil || slots[0].kind != isList || slots[0].text != "" || len(slots[0].list) != rowLength || !a.sound(take, slots[0].list) {
 			return
 		}
-		require.Regexp(t, `\[\s*-?\d+\s*,\s*-?\d+\s*,\s*-?\d+\s*\]`, string(body))
-		r := ruling{args: a, reply: slots[0].three, sent: sent, came: sent + int64(time.Millisecond), seen: seen}
-		if !r.sound() {
-			return
-		}
+		require.Regexp(t, `\[(\s*-?\d+\s*,){4}\s*-?\d+\s*\]`, string(body))
+		r := ruling{args: a, reply: [3]int64(slots[0].list), sent: sent, came: sent + int64(time.Millisecond), seen: seen}
+		require.True(t, r.sound())
 		o := r.decide()
 		whole := time.Duration(a.length) * time.Millisecond
 		require.Equal(t, r.reply[0] == 1, o.Allowed)
@@ -142,13 +140,18 @@ func FuzzRuling(f *testing.F) {
 
 // TestScriptBodies: every argument is a JSON string, and no key can be more than that.
 func TestScriptBodies(t *testing.T) {
-	a := args{step: take, quota: 1<<53 - 1, cost: 1 << 53, length: 60000, owed: 7, until: 1}
-	want := []string{"1", "", "take", "9007199254740991", "9007199254740992", "60000", "7", "1"}
+	hits := []asked{
+		{args: args{way: counter, quota: 1<<53 - 1, cost: 1 << 53, length: 60000, owed: 7, until: 1}},
+		{args: args{way: "leaky", quota: 5, cost: 1, length: 60000, block: 3, emission: 12000, open: true}, key: "other"},
+	}
+	want := []string{"2", "", "other", "take",
+		"counter", "9007199254740991", "9007199254740992", "60000", "0", "0", "7", "1", "0",
+		"leaky", "5", "1", "60000", "3", "12000", "0", "0", "1"}
 	for _, key := range []string{"plain", `a"b\c`, ` !#$%&'()*+,-./:;<=>?@[]^_{|}~`, `","1","x"],["FLUSHALL`, `\u0000`} {
-		want[1] = key
+		want[1], hits[0].key = key, key
 		for _, f := range []form{onUpstash, elsewhere} {
-			require.Equal(t, [][]string{append([]string{"EVALSHA", f.sha}, want...)}, commands(t, evalshaBody(f.sha, key, a)))
-			require.Equal(t, [][]string{append([]string{"EVAL", f.text()}, want...)}, commands(t, evalBody(f.text(), key, a)))
+			require.Equal(t, [][]string{append([]string{"EVALSHA", f.sha}, want...)}, commands(t, evalshaBody(f.sha, take, hits)))
+			require.Equal(t, [][]string{append([]string{"EVAL", f.text()}, want...)}, commands(t, evalBody(f.text(), take, hits)))
 		}
 	}
 	require.Equal(t, "#!lua flags=allow-key-locking\n-- One step", fmt.Sprintf("%.41s", onUpstash.text()))

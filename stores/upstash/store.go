@@ -33,12 +33,14 @@ type Store struct {
 	replies   sync.Pool // of *[]byte
 	windows   *windows
 	reports   reports
-	plain     atomic.Bool // the server does not know PEXPIRE ... NX
-	stock     atomic.Bool // the server does not know Upstash's first line of a script
+	plain     atomic.Bool  // the server does not know PEXPIRE ... NX
+	stock     atomic.Bool  // the server does not know Upstash's first line of a script
+	noScript  atomic.Int64 // until when chains are taken without it, since none is run
 }
 
 var (
 	_ stores.Store     = (*Store)(nil)
+	_ stores.Batcher   = (*Store)(nil)
 	_ stores.Peeker    = (*Store)(nil)
 	_ stores.Resetter  = (*Store)(nil)
 	_ stores.Refunder  = (*Store)(nil)
@@ -85,9 +87,13 @@ func (s *Store) ready() error {
 	return nil
 }
 
-// Supports returns nil for fixed windows and cooldowns without a block, and else an
-// error that wraps [errors.ErrUnsupported] and names what is served. It asks no
-// server.
+// maxLog is the largest quota of a log of time stamps. Each hit that is admitted reads
+// and writes all stamps that count, at 16 bytes each.
+const maxLog = 1000
+
+// Supports returns nil for every valid limit but a log with a quota above 1000, for
+// which it returns an error that wraps [errors.ErrUnsupported] and names what to use
+// instead. It asks no server.
 func (s *Store) Supports(limit stores.Limit) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -95,17 +101,13 @@ func (s *Store) Supports(limit stores.Limit) error {
 	if err := limit.Validate(); err != nil {
 		return err
 	}
-	if limit.Algorithm != stores.Fixed {
-		return fmt.Errorf("upstash: a %s limit: %w: use a fixed window or a cooldown, or another store", limit.Algorithm, errors.ErrUnsupported)
-	}
-	if limit.Block != 0 {
-		return fmt.Errorf("upstash: a limit with a block: %w: use a fixed window as long as the block, or another store", errors.ErrUnsupported)
+	if limit.Algorithm == stores.Log && limit.Quota > maxLog {
+		return fmt.Errorf("upstash: a log of %d: %w: use sliding above %d", limit.Quota, errors.ErrUnsupported, maxLog)
 	}
 	return nil
 }
 
-// check validates a hit and returns what there is to be done for it. A cost above the
-// quota comes as one that is so by 1.
+// check validates a hit and returns what there is to be done for it.
 func (s *Store) check(hit stores.Hit) (args, error) {
 	if err := s.ready(); err != nil {
 		return args{}, err
@@ -116,47 +118,50 @@ func (s *Store) check(hit stores.Hit) (args, error) {
 	if err := s.Supports(hit.Limit); err != nil {
 		return args{}, err
 	}
-	quota := int64(hit.Limit.Quota)
-	return args{
-		step:   take,
-		quota:  quota,
-		cost:   max(1, min(int64(hit.Cost), quota+1)),
-		length: milliseconds(hit.Limit.Window),
-	}, nil
+	return argsOf(hit), nil
 }
 
-// milliseconds rounds up.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
-// Take counts a hit and decides about it by one exchange with the server: by the
-// pipeline if its cost is 1, else by the script, which costs four commands, or three
-// for the hit that opens a window and for a refusal. A client's first use of the
-// script may take a second exchange and one command more, as may the first one after
-// the server forgot its scripts; where the server is not Upstash, a third one. A cost
-// above the quota is refused without asking, with a Remaining of 0.
+// Take counts a hit and decides about it by one exchange with the server: in a fixed
+// window without a block by the pipeline if its cost is 1, else by the script; see the
+// package for what that costs. A client's first use of the script may take a second
+// exchange and one command more, as may the first one after the server forgot its
+// scripts; where the server is not Upstash, a third one. A cost above the quota is
+// refused without asking, with a Remaining of 0.
 func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
 	d, _, err := s.TakeCertain(ctx, hit)
 	return d, err
 }
 
 // TakeCertain is Take for package failover, which remembers refusals and what is used
-// of a key's window: certain is false if the end of that window is not known, be the
-// hit allowed or refused, so that the next one has to ask again. Nobody else needs it.
+// of a key. certain tells that the times in d are those of the server at a moment
+// between the call and its answer, each rounded up by less than a millisecond: what
+// is to be over after RetryAfter is not over sooner than RetryAfter less a millisecond
+// after the call, nor later than RetryAfter after the answer. It is false if the end of
+// a fixed window is not known, be the hit allowed or refused, so that the next one has
+// to ask again. Nobody else needs it.
 func (s *Store) TakeCertain(ctx context.Context, hit stores.Hit) (d stores.Decision, certain bool, err error) {
 	a, err := s.check(hit)
 	if err != nil {
 		return stores.Decision{}, false, err
 	}
-	if a.cost > a.quota {
+	return s.takeChecked(ctx, hit.Key, a)
+}
+
+func (s *Store) takeChecked(ctx context.Context, key string, a args) (d stores.Decision, certain bool, err error) {
+	if a.never() {
 		return stores.Decision{}, false, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return stores.Decision{}, false, err
 	}
-	if a.cost > 1 {
-		return s.takeScripted(ctx, hit, a)
+	if a.single() {
+		return s.takeOne(ctx, key, a)
 	}
-	return s.takeOne(ctx, hit, a.length)
+	var (
+		out  [1]stores.Decision
+		sure [1]bool
+	)
+	c := chain{Store: s, asked: []asked{{args: a, key: key}}, out: out[:], certain: sure[:], n: 1}
+	_, err = c.takeScripted(ctx, c.asked)
+	return out[0], sure[0], err
 }
