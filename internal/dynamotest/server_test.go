@@ -186,6 +186,30 @@ func TestPutAndItem(t *testing.T) {
 	require.Zero(t, server.Calls(""))
 }
 
+// The bare engine shows the item of a failed condition too, and each has its own table.
+func TestBare(t *testing.T) {
+	client := Bare(t)
+	update := &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(Table),
+		Key:                                 map[string]types.AttributeValue{KeyAttribute: &types.AttributeValueMemberS{Value: "k"}},
+		UpdateExpression:                    aws.String("ADD #n :one"),
+		ConditionExpression:                 aws.String("attribute_not_exists(#n)"),
+		ExpressionAttributeNames:            map[string]string{"#n": "n"},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	out, err := client.UpdateItem(t.Context(), update)
+	require.NoError(t, err)
+	require.Equal(t, "1", countOf(out.Attributes))
+	_, err = client.UpdateItem(t.Context(), update)
+	var failed *types.ConditionalCheckFailedException
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "1", countOf(failed.Item))
+	_, err = Bare(t).UpdateItem(t.Context(), update)
+	require.NoError(t, err)
+}
+
 // Dynalite rejects what real tables reject, and shows the item of a failed condition.
 func TestDynalite(t *testing.T) {
 	client := Dynalite(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sallyport/sallyport/internal/dynamotest"
+	"github.com/sallyport/sallyport/internal/meter"
 )
 
 // canned answers every request alike, without a network: what is left is the SDK's
@@ -49,7 +50,7 @@ func BenchmarkSDK(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := client.UpdateItem(b.Context(), s.input("k", &count, t.values(&count, 1, window{})), bb.optFns...); err != nil {
+				if _, err := client.UpdateItem(b.Context(), s.input("k", t.write(&state{State: meter.State{End: cannedEnd}}, 1)), bb.optFns...); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -67,7 +68,7 @@ func BenchmarkTake(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			s := newStore(b, dynamotest.NewClient("http://dynamodb.test", bb.answer))
 			h := hit("k", bb.quota, 2*time.Hour)
-			s.windows.learn(h.Key, cannedEnd)
+			s.hints.learn(h.Key, cannedEnd, hint{n: 1})
 			b.ReportAllocs()
 			for b.Loop() {
 				if d, err := s.Take(b.Context(), h); err != nil || d.Allowed != bb.allowed {
@@ -78,11 +79,11 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-func BenchmarkWindows(b *testing.B) {
-	w := newWindows(maxWindows)
+func BenchmarkHints(b *testing.B) {
+	w := newHints(maxHints)
 	b.ReportAllocs()
 	for i := int64(0); b.Loop(); i++ {
-		w.learn("k", i)
-		w.end("k")
+		w.learn("k", i, hint{n: 1})
+		w.recall("k")
 	}
 }

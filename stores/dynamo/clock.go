@@ -35,6 +35,9 @@ type clock struct {
 // now returns the corrected time of a local reading in milliseconds since 1970.
 func (c *clock) now(local time.Time) int64 { return local.UnixMilli() + c.offset.Load() }
 
+// micros is now in microseconds.
+func (c *clock) micros(local time.Time) int64 { return local.UnixMicro() + 1000*c.offset.Load() }
+
 // observe takes the Date of an answer to a request that was begun at the local time
 // began. It reports whether the corrected clock agrees with it.
 func (c *clock) observe(ctx context.Context, date, began time.Time) bool {

@@ -121,7 +121,7 @@ func beforeSending(err error) bool {
 func malformed(action string, asStored bool) error {
 	return &fault.Error{
 		Kind: stores.ErrUnavailable, Definite: asStored, KeyOnly: asStored,
-		Text: "dynamo: " + action + ": the item's attributes n and e are missing or make no sense",
+		Text: "dynamo: " + action + ": the item's attributes are missing or make no sense",
 	}
 }
 

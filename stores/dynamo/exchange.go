@@ -27,13 +27,10 @@ type answer struct {
 	agrees bool                            // it came with a Date header that the corrected clock agrees with
 }
 
-// none reports that no window is there.
-func (a answer) none() bool { return !a.met && a.item[endAttribute] == nil }
-
 // update makes one conditional update, begun at the local time began.
-func (s *Store) update(ctx context.Context, began time.Time, key string, e *expression, values map[string]types.AttributeValue) (answer, error) {
+func (s *Store) update(ctx context.Context, began time.Time, key string, c *call) (answer, error) {
 	var p progress
-	out, err := s.client.UpdateItem(p.watch(ctx), s.input(key, e, values), s.optFns...)
+	out, err := s.client.UpdateItem(p.watch(ctx), s.input(key, c), s.optFns...)
 	if err == nil && out == nil {
 		return answer{}, malformed(updateItem, false)
 	}

@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -13,54 +15,90 @@ type expression struct {
 	update    string
 	condition string
 	names     map[string]string
+	values    []string // that it uses; what is sent beside them is an error
 }
 
-var (
-	// count adds a hit, and what is owed before it, to a window that is open and has room
-	// for both.
-	count = newExpression("ADD #n :c", "#e > :now AND #n <= :room", "#n", "#e")
+func newExpression(update, condition string) expression {
+	e := expression{update: update, condition: condition, names: make(map[string]string)}
+	seen := make(map[string]bool)
+	for _, word := range strings.FieldsFunc(update+" "+condition, between) {
+		switch {
+		case word[0] == '#':
+			e.names[word] = word[1:]
+		case word[0] == ':' && !seen[word]:
+			seen[word] = true
+			e.values = append(e.values, word)
+		}
+	}
+	return e
+}
 
-	// pay adds what is owed to a window that is open and has room for it, but not for the
-	// hit as well.
-	pay = newExpression("ADD #n :o", "#e > :now AND #n > :short AND #n <= :room", "#n", "#e")
+func between(r rune) bool { return strings.ContainsRune(" ,()=<>", r) }
 
-	// fill does so where there is room for a part of it only. What is then in the window is
-	// known without a min().
-	fill = newExpression("SET #n = :quota", "#e > :now AND #n > :room AND #n < :quota", "#n", "#e")
+// guard is what a write demands of the key's block.
+type guard uint8
 
-	// open starts a window where there is none or where it is over. Time to live
-	// deletes days late, if at all, so what is over is judged here, never by the
-	// item's absence.
-	open = newExpression("SET #n = :c, #e = :end, #x = :x", "attribute_not_exists(#e) OR #e <= :now", "#n", "#e", "#x")
-
-	// shorten moves a window's end that nobody can have meant.
-	shorten = newExpression("SET #e = :end, #x = :x", "#e = :seen", "#e", "#x")
-
-	// giveBack takes a cost out of an open window that holds at least as much.
-	giveBack = newExpression("ADD #n :c", "#e > :now AND #n >= :least", "#n", "#e")
-
-	// empty sets an open window that holds less than what is given back to 0.
-	empty = newExpression("SET #n = :zero", "#e > :now AND #n = :seen", "#n", "#e")
+const (
+	unguarded guard = iota // the limit has no block
+	free                   // none is on
+	held                   // the one that was seen is on still
+	guards
 )
 
-func newExpression(update, condition string, names ...string) expression {
-	attributes := make(map[string]string, len(names))
-	for _, name := range names {
-		attributes[name] = name[1:]
+// freeOfBlock is the condition that no block is on.
+const freeOfBlock = "(attribute_not_exists(#b) OR #b <= :now)"
+
+// claim is a write of a hit or of a payment, under each guard.
+type claim [guards]expression
+
+func newClaim(update, condition string) claim {
+	return claim{
+		unguarded: newExpression(update, condition),
+		free:      newExpression(update, "("+condition+") AND "+freeOfBlock),
+		held:      newExpression(update, "("+condition+") AND #b = :b"),
 	}
-	return expression{update, condition, attributes}
 }
+
+// call is one conditional update, and what is known of its outcome.
+type call struct {
+	*expression
+	bound map[string]types.AttributeValue
+
+	at    int64 // the time by which it was made up
+	hit   bool  // the hit is in it, and not a payment alone
+	fresh bool  // its condition holds where nothing is kept of the key
+	held  bool  // it demands the block that was seen
+	mends bool  // it puts right what a wrong clock wrote, and counts nothing
+
+	// What the item shows once it was carried out, if the answer makes sense.
+	least, most int64 // of the level
+	end         int64 // of the window; 0 if it is not known beforehand
+	older       int64 // of the older window; any where it is negative
+	slots       []int // of a log: where its stamps are
+	stamps      []int64
+}
+
+// bind makes a call of an expression, with those of the values that it uses.
+func (e *expression) bind(values map[string]int64) *call {
+	c := &call{expression: e, bound: make(map[string]types.AttributeValue, len(e.values)), older: anything}
+	for _, name := range e.values {
+		c.bound[name] = number(values[name])
+	}
+	return c
+}
+
+const anything = -1
 
 // input makes the call. Both answers bring the whole item: ALL_NEW rather than
 // UPDATED_NEW, for which engines show different things.
-func (s *Store) input(key string, e *expression, values map[string]types.AttributeValue) *dynamodb.UpdateItemInput {
+func (s *Store) input(key string, c *call) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,
 		Key:                                 s.key(key),
-		UpdateExpression:                    aws.String(e.update),
-		ConditionExpression:                 aws.String(e.condition),
-		ExpressionAttributeNames:            e.names,
-		ExpressionAttributeValues:           values,
+		UpdateExpression:                    aws.String(c.update),
+		ConditionExpression:                 aws.String(c.condition),
+		ExpressionAttributeNames:            c.names,
+		ExpressionAttributeValues:           c.bound,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}

@@ -24,7 +24,7 @@ func asFault(t testing.TB, err error) *fault.Error {
 	return f
 }
 
-// marker is the key in tests of errors: no error may repeat it (B17).
+// marker is the key in tests of errors: no error may repeat it.
 const marker = "sallyport:login:client-7f3a"
 
 const arn = "arn:aws:dynamodb:us-east-1:123456789012:table/" + dynamotest.Table
@@ -119,7 +119,7 @@ func faultCases() []faultCase {
 	return cases
 }
 
-// The fault matrix (B36, B37, B41): each fault has its kind, no fault counts a hit
+// The fault matrix: each fault has its kind, no fault counts a hit
 // twice or makes a second request, and no error tells a secret.
 func TestFaultMatrix(t *testing.T) {
 	for _, tt := range faultCases() {
@@ -262,7 +262,7 @@ func TestCallersContext(t *testing.T) {
 	})
 }
 
-// Throttling of one key leaves others alone (B36).
+// Throttling of one key leaves others alone.
 func TestOneHotKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := dynamotest.New(t)
@@ -281,7 +281,7 @@ func TestOneHotKey(t *testing.T) {
 	})
 }
 
-// A refusal is a decision (B40): it never looks like a failure, and a failure never
+// A refusal is a decision: it never looks like a failure, and a failure never
 // like one, also while both happen.
 func TestRefusalsAreNoFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

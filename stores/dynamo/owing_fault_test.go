@@ -64,7 +64,7 @@ func testPaymentMeetsFault(t *testing.T, tt faultCase, b payingBranch, warm bool
 	s, h := newStore(t, server.Client()), costing(hit(marker, 10, time.Minute), 2)
 	b.put(t, server, h.Key)
 	if warm {
-		s.windows.learn(h.Key, time.Now().Add(time.Minute).UnixMilli())
+		s.hints.learn(h.Key, time.Now().Add(time.Minute).UnixMilli(), hint{n: 1})
 	}
 	before, _ := stored(t, server, h.Key)
 	server.SetFault(dynamotest.Fault{Skip: skip, Do: tt.do})

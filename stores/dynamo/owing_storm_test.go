@@ -22,8 +22,8 @@ type payment struct {
 	until time.Duration
 }
 
-// pour makes all payments at once, and returns what they were told.
-func pour(t testing.TB, instances []*Store, payments []payment) []stores.Decision {
+// payAll makes all payments at once, and returns what they were told.
+func payAll(t testing.TB, instances []*Store, payments []payment) []stores.Decision {
 	t.Helper()
 	decisions, errs := make([]stores.Decision, len(payments)), make([]error, len(payments))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine is no fault
@@ -71,7 +71,7 @@ func TestParallelPaymentsAreTakenOnce(t *testing.T) {
 			payments = append(payments, p)
 		}
 		server.ResetCalls()
-		for i, d := range pour(t, ten, payments) {
+		for i, d := range payAll(t, ten, payments) {
 			require.True(t, d.Allowed, "%d", i)
 		}
 		w, _ := stored(t, server, h.Key)
@@ -109,7 +109,7 @@ func testParallelPaymentsSaturate(t *testing.T, client Client, rounds int) {
 			payments = append(payments, payment{costing(h, 1+i%3), 1 + (i*7+round)%9, 20 * time.Minute})
 		}
 		level, passed := 0, 0
-		for i, d := range pour(t, ten, payments) {
+		for i, d := range payAll(t, ten, payments) {
 			if d.Allowed {
 				passed++
 				level += payments[i].owed + payments[i].hit.Cost
@@ -217,7 +217,7 @@ func TestPaymentsOvertaken(t *testing.T) {
 				server := dynamotest.New(t)
 				s, h := newStore(t, server.Client()), costing(hit(marker, 10, time.Minute), 2)
 				if tt.name == "twice" || strings.HasPrefix(tt.name, "before") {
-					s.windows.learn(h.Key, time.Now().Add(time.Minute).UnixMilli())
+					s.hints.learn(h.Key, time.Now().Add(time.Minute).UnixMilli(), hint{n: 1})
 				}
 				server.SetFault(dynamotest.Fault{Do: meddler(t, server, h.Key, tt.before...)})
 				d := takeOwing(t, s, h, 3, time.Second)

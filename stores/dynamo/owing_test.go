@@ -127,7 +127,7 @@ func testTakeOwing(t *testing.T, client *dynamodb.Client) {
 			}
 			calls := tt.cold
 			if warm {
-				s.windows.learn(h.Key, time.Now().Add(40*time.Minute).UnixMilli())
+				s.hints.learn(h.Key, time.Now().Add(40*time.Minute).UnixMilli(), hint{n: 1})
 				calls = tt.warm
 			}
 			low := time.Now().UnixMilli()

@@ -34,29 +34,13 @@ func (s *Store) Peek(ctx context.Context, hit stores.Hit) (stores.Decision, erro
 	s.observe(ctx, date, began)
 
 	t := newTaking(s, hit)
-	if out.Item[endAttribute] == nil {
-		return t.fresh(), nil
-	}
-	w, ok := readWindow(out.Item)
-	now := s.clock.now(began)
-	switch {
-	case !ok:
+	seen, ok := t.read(out.Item)
+	if !ok {
 		return stores.Decision{}, malformed(getItem, true)
-	case w.end <= now: // time to live deletes days late
-		return t.fresh(), nil
 	}
-	d := stores.Decision{Allowed: t.cost <= t.quota-w.n, Remaining: int(max(0, t.quota-w.n))}
-	until := t.wait(w.end, now)
-	if w.n > 0 {
-		d.ResetAfter = until
+	a := t.peek(&seen, t.cost, t.now(began))
+	if a.Allowed && a.Remaining == t.rule.Quota {
+		a.Reset = 0 // a window that is open and empty takes nothing from the quota
 	}
-	if !d.Allowed && t.cost <= t.quota {
-		d.RetryAfter = until
-	}
-	return d, nil
-}
-
-// fresh is what a key without a window is worth.
-func (t *taking) fresh() stores.Decision {
-	return stores.Decision{Allowed: t.cost <= t.quota, Remaining: int(t.quota)}
+	return t.decision(a), nil
 }

@@ -16,7 +16,7 @@ func (s *Store) Reset(ctx context.Context, hit stores.Hit) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	began := s.clock.read()
-	s.windows.forget(hit.Key)
+	s.hints.forget(hit.Key)
 	var p progress
 	_, err := s.client.DeleteItem(p.watch(ctx), &dynamodb.DeleteItemInput{TableName: &s.table, Key: s.key(hit.Key)}, s.optFns...)
 	if err == nil {

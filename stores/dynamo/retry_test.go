@@ -28,7 +28,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// Whatever retries a client came with, a hit whose answer is lost is sent once (B37).
+// Whatever retries a client came with, a hit whose answer is lost is sent once.
 // With the SDK's own it would be counted four times.
 func TestAnyClientIsSafe(t *testing.T) {
 	for name, set := range map[string]func(*dynamodb.Options){

@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// Two instances whose clocks differ, uncorrected, ten hits a second for two and a half minutes (B50):
+// Two instances whose clocks differ, uncorrected, ten hits a second for two and a half minutes:
 // what they admit together stays within one window of the limit.
 func TestSkewedInstances(t *testing.T) {
 	for _, skew := range []time.Duration{0, 500 * time.Millisecond, -500 * time.Millisecond, 2 * time.Second, -2 * time.Second, 10 * time.Second, -10 * time.Second} {

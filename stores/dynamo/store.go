@@ -47,11 +47,11 @@ type Config struct {
 // Store counts in one table. It is safe for concurrent use, and several Stores may
 // share a table. A nil Store answers everything with stores.ErrMisconfigured.
 type Store struct {
-	client  Client
-	table   string
-	optFns  []func(*dynamodb.Options) // of every call
-	clock   clock
-	windows *windows
+	client Client
+	table  string
+	optFns []func(*dynamodb.Options) // of every call
+	clock  clock
+	hints  *hints
 }
 
 var (
@@ -79,11 +79,11 @@ func New(cfg Config) (*Store, error) {
 		logger = slog.Default()
 	}
 	return &Store{
-		client:  cfg.Client,
-		table:   cfg.Table,
-		optFns:  []func(*dynamodb.Options){resendUnsentOnly},
-		clock:   clock{read: time.Now, logger: logger},
-		windows: newWindows(maxWindows),
+		client: cfg.Client,
+		table:  cfg.Table,
+		optFns: []func(*dynamodb.Options){resendUnsentOnly},
+		clock:  clock{read: time.Now, logger: logger},
+		hints:  newHints(maxHints),
 	}, nil
 }
 
@@ -108,13 +108,11 @@ func checkTable(table string) error {
 	return nil
 }
 
-// Supports returns nil for fixed windows without a block.
+// Supports returns nil for every limit but a log of more than 100: each of its stamps
+// takes room in the item and in the expressions.
 func (s *Store) Supports(limit stores.Limit) error {
-	switch {
-	case limit.Algorithm != stores.Fixed:
-		return fmt.Errorf("dynamo: no %s limits: use a fixed window, or stores/upstash: %w", limit.Algorithm, errors.ErrUnsupported)
-	case limit.Block != 0:
-		return fmt.Errorf("dynamo: no blocks: use a fixed window without one, or stores/upstash: %w", errors.ErrUnsupported)
+	if limit.Algorithm == stores.Log && limit.Quota > maxLog {
+		return fmt.Errorf("dynamo: no log of %d: at most %d; use a sliding window, whose items do not grow: %w", limit.Quota, maxLog, errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestNilStoreIsMisconfiguredAndDoesNotPanic(t *testing.T) {
 	}
 }
 
-// Limits and hits out of bounds (B47) are turned away without a call.
+// Limits and hits out of bounds are turned away without a call.
 func TestInvalidAndUnsupportedHitsMakeNoCall(t *testing.T) {
 	server := dynamotest.New(t)
 	s := newStore(t, server.Client())
@@ -111,15 +111,16 @@ func TestInvalidAndUnsupportedHitsMakeNoCall(t *testing.T) {
 			require.ErrorIs(t, err, stores.ErrInvalid, "%s: %s", name, method)
 		}
 	}
-	for _, limit := range []stores.Limit{
-		stores.SlidingWindow(5, time.Minute), stores.SlidingLog(5, time.Minute), stores.TokenBucket(5, time.Minute),
-		stores.LeakyBucket(5, time.Minute), stores.FixedWindow(5, time.Minute).BlockFor(time.Hour),
-	} {
+	for _, limit := range []stores.Limit{stores.SlidingLog(101, time.Minute), stores.SlidingLog(101, time.Minute).BlockFor(time.Hour)} {
 		require.ErrorIs(t, s.Supports(limit), errors.ErrUnsupported)
-		require.ErrorContains(t, s.Supports(limit), "use a fixed window")
+		require.ErrorContains(t, s.Supports(limit), "use a sliding window")
 		for method, err := range everyMethod(t, s, stores.Hit{Key: "k", Limit: limit}) {
 			require.ErrorIs(t, err, errors.ErrUnsupported, "%v: %s", limit, method)
 		}
+	}
+	for _, limit := range everyLimit(100, time.Minute) {
+		require.NoError(t, s.Supports(limit))
+		require.NoError(t, s.Supports(limit.BlockFor(time.Hour)))
 	}
 	require.NoError(t, s.Supports(stores.Cooldown(time.Minute)))
 	require.Empty(t, server.Actions())

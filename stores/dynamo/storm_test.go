@@ -58,7 +58,7 @@ func instancesOf(t testing.TB, client Client, n int) []*Store {
 	return all
 }
 
-// A hundred at once, by ten instances, limit 5 (B55): exactly 5 in each round, whether the
+// A hundred at once, by ten instances, limit 5: exactly 5 in each round, whether the
 // key is new, warm, exhausted or its window is over, and two calls for each at most.
 func TestStorm(t *testing.T) {
 	server := dynamotest.New(t)

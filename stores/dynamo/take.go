@@ -19,6 +19,10 @@ const (
 	// end that nobody can have meant.
 	maxOwingCalls = 6
 
+	// maxLogCalls bounds a decision of a log: who meets others on the way to a slot tries
+	// another one, and each of these calls was lost to one that was carried out.
+	maxLogCalls = 12
+
 	// maxLead is how far beyond now + Window a window may end, in milliseconds, before
 	// it is held for the work of a wrong clock: two clocks that are each within
 	// maxSkew of the server, and the one second of the Date header.
@@ -29,21 +33,26 @@ const (
 	ttlDelay = 3600
 )
 
-// Take implements stores.Store for fixed windows without a block. It makes one call
-// in the common case and never more than four. A cost above the quota is refused
-// without one; Remaining is then 0, since nobody was asked. Without a
-// deadline in ctx it gives up after 10 s.
+// Take implements stores.Store. It makes one call in the common case: for a key that is
+// new, or over, or refused, or that this instance knows. It makes two for one that
+// it does not know, and for a hit that starts a block. While others write to the key it
+// makes four at most, or twelve for a log, and one or two more to start a block. A cost above
+// the quota is refused without one; Remaining is then 0, since nobody was
+// asked. Without a deadline in ctx it gives up after 10 s.
 //
-// RetryAfter and ResetAfter are whole milliseconds, 1 or more, and never above the
-// limit's Window (in whole milliseconds). Where the instance that opened the window
-// has a clock ahead of this one's, the window ends that much later than told, 5 s at
-// most: see the package comment.
+// RetryAfter and ResetAfter are whole milliseconds, and never longer than the limit can
+// make them by one clock: its Window (two for Sliding), or its Block if that is longer.
+// Where the instance that wrote last has a clock ahead of this one's, what it wrote ends
+// that much later than told, 5 s at most: see the package comment.
+//
+// A refusal stands although the block that it was to start could not be written. Its
+// RetryAfter is then as short as it were without a block.
 func (s *Store) Take(ctx context.Context, hit stores.Hit) (stores.Decision, error) {
 	if err := s.admit(ctx, hit); err != nil {
 		return stores.Decision{}, err
 	}
 	t := newTaking(s, hit)
-	if t.cost > t.quota {
+	if t.cost > t.rule.Quota {
 		return stores.Decision{}, nil
 	}
 	ctx, cancel := bounded(ctx)
@@ -69,90 +78,74 @@ func (s *Store) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Dec
 	return len(hits), nil
 }
 
-// taking is one decision under way. All times are in milliseconds.
-type taking struct {
-	s                   *Store
-	key                 string
-	cost, quota, window int64
-
-	// What is to be paid before the hit, 0 to quota, and how long a window stays open
-	// that this call opens: window if nothing is owed.
-	owed, until int64
-}
-
-func newTaking(s *Store, hit stores.Hit) *taking {
-	window := milliseconds(hit.Limit.Window)
-	return &taking{
-		s: s, key: hit.Key,
-		cost: int64(max(hit.Cost, 1)), quota: int64(hit.Limit.Quota), window: window, until: window,
-	}
-}
-
-// run tries the branch that the last end seen suggests. A wrong guess comes back with
-// the item, which says which branch is right, or that there is no room. No more than
+// run tries the call that fits what was seen last. A wrong guess comes back with
+// the item, which says which call is right, or that there is no room. No more than
 // one call counts or pays: its answer is the decision.
 func (t *taking) run(ctx context.Context) (stores.Decision, error) {
 	began := t.s.clock.read()
-	branch := &open
-	if t.s.windows.end(t.key) > t.s.clock.now(began) {
-		branch = t.guess()
-	}
-	most := maxCalls
-	if t.owed > 0 {
-		most = maxOwingCalls
-	}
-	var seen window
-	for range most {
-		now := t.s.clock.now(began)
-		a, err := t.s.update(ctx, began, t.key, branch, t.values(branch, now, seen))
+	now := t.now(began)
+	c := t.write(t.recall(now), now)
+	var s state
+	for i := range t.most() {
+		a, err := t.s.update(ctx, began, t.key, c)
 		if err != nil {
 			return stores.Decision{}, err
 		}
-		if a.met && branch != &shorten {
-			return t.counted(a, branch, now)
+		if a.met && !c.mends {
+			return t.counted(ctx, began, a, c)
 		}
-		if a.none() {
-			if branch == &open && len(a.item) == 0 {
-				// Its condition holds where there is no item: it is there, and not shown.
-				return stores.Decision{}, noItem()
-			}
-			if branch == &open {
-				return stores.Decision{}, malformed(updateItem, true)
-			}
-			branch = &open
-			continue
-		}
-		w, ok := readWindow(a.item)
-		if !ok {
+		var ok bool
+		if s, ok = t.read(a.item); !ok {
 			return stores.Decision{}, malformed(updateItem, !a.met)
 		}
-		seen = w
-		now = t.s.clock.now(began) // this answer may have corrected the clock
-		next := t.live(w.n)
-		switch {
-		case w.end <= now:
-			branch = &open
-		case next != &count && a.agrees && branch != &shorten && w.end-now > t.window+maxLead:
-			branch = &shorten
-		case next == nil:
-			return t.decide(w, false, now), nil
-		default:
-			branch = next
+		now = t.seenAt(began, i)
+		if c.fresh && !c.held && !s.there && s.Block <= now {
+			// Its condition holds where there is no item: it is there, and not shown.
+			if len(a.item) == 0 {
+				return stores.Decision{}, noItem()
+			}
+			return stores.Decision{}, malformed(updateItem, true)
+		}
+		mended := c.mends
+		if c = t.write(&s, now); c != nil && c.hit {
+			continue
+		}
+		if a.agrees && !mended {
+			if m := t.mend(&s, now); m != nil {
+				c = m
+				continue
+			}
+		}
+		if c == nil {
+			return t.refuse(ctx, began, &s, now)
 		}
 	}
 	return stores.Decision{}, &fault.Error{
-		Kind: stores.ErrUnavailable, Definite: true, KeyOnly: seen != window{},
-		Text: fmt.Sprintf("dynamo: UpdateItem: the condition failed %d times in a row, against what the item shows", most),
+		Kind: stores.ErrUnavailable, Definite: true, KeyOnly: s.there,
+		Text: fmt.Sprintf("dynamo: UpdateItem: the condition failed %d times in a row, against what the item shows", t.most()),
 	}
 }
 
-// wait returns how long it is from now to end, at most a window: now is when the
-// decision began, which may be before the window was opened, and clocks differ.
-func (t *taking) wait(end, now int64) time.Duration {
-	return time.Duration(min(max(end-now, 1), t.window)) * time.Millisecond
+// seenAt is the time by which what the answer to call i shows is judged: that at which
+// the decision began, by a clock that the answer may have corrected. So what others
+// write meanwhile is live, and two calls are enough.
+//
+// A bucket's level falls all the time, and by an earlier clock than that of the hits that
+// are in it they would weigh more than they do: of a hundred at once not all that
+// fit would be let in. So it is first judged by the time at which it was seen.
+func (t *taking) seenAt(began time.Time, i int) int64 {
+	if t.rule.Emission > 0 && i == 0 {
+		began = t.s.clock.read()
+	}
+	return t.now(began)
 }
 
-// milliseconds rounds up.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+func (t *taking) most() int {
+	switch {
+	case t.rule.Algorithm == stores.Log:
+		return maxLogCalls
+	case t.owed > 0:
+		return maxOwingCalls
+	}
+	return maxCalls
 }

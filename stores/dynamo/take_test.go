@@ -37,6 +37,14 @@ func item(n, end any) map[string]types.AttributeValue {
 	return out
 }
 
+// window is what an item says of a fixed window.
+type window struct{ n, end int64 }
+
+func readWindow(found map[string]types.AttributeValue) (w window, ok bool) {
+	s, ok := newTaking(nil, hit("k", 1, time.Second)).read(found)
+	return window{s.N, s.End}, ok && s.there
+}
+
 func stored(t testing.TB, server *dynamotest.Server, key string) (w window, there bool) {
 	t.Helper()
 	found := server.Item(t, key)
@@ -92,7 +100,7 @@ func TestCallsPerDecision(t *testing.T) {
 	})
 }
 
-// Exactly the quota passes (B48), Remaining counts down to 0, and refused hits
+// Exactly the quota passes, Remaining counts down to 0, and refused hits
 // leave the item as it was.
 func TestExactlyTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +129,7 @@ func TestExactlyTheQuota(t *testing.T) {
 	})
 }
 
-// Time to live deletes days late and counts in seconds (B32): expired items are
+// Time to live deletes days late and counts in seconds: expired items are
 // judged by their end, whatever they count, and the attribute is what the service wants.
 func TestExpiredItemsCountForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +186,7 @@ func TestQuotaMayChangeWhileTheWindowIsOpen(t *testing.T) {
 	})
 }
 
-// A window ends to the millisecond, and the whole of the quota is back (B26, B52, B62).
+// A window ends to the millisecond, and the whole of the quota is back.
 func TestWindowEndsToTheMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := dynamotest.New(t)
