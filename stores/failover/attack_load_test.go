@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// B38: a shared store that accepts and never answers, and a hundred requests a second
+// A shared store that accepts and never answers, and a hundred requests a second
 // for half a minute. Once the breaker has opened, 99 of 100 wait for nothing; what is
 // under way stays flat, and the log says it once.
 func TestRequestsInABlackHole(t *testing.T) {

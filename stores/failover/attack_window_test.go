@@ -101,7 +101,7 @@ func TestAnswerOfAWindowThatIsOver(t *testing.T) {
 	for name, openNext := range map[string]func(k *keyed, now int64){
 		"opened here": func(k *keyed, now int64) { k.take(now, true) },
 		"told of": func(k *keyed, now int64) {
-			d, _, err := k.send(now)
+			d, _, err := k.send(now, now)
 			if err != nil {
 				panic(err)
 			}
@@ -111,10 +111,10 @@ func TestAnswerOfAWindowThatIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFallback(0, 1)
 			k := f.of(&hit)
-			first, _, err := k.send(1)
+			first, _, err := k.send(1, 1)
 			require.NoError(t, err)
 			k.answered(first, &stores.Decision{Allowed: true, Remaining: 4, ResetAfter: time.Duration(second + second/10)}, true, false, 1, 0)
-			late, _, err := k.send(second)
+			late, _, err := k.send(second, second)
 			require.NoError(t, err)
 			openNext(&k, 2*second)
 			k.answered(late, &old, true, false, 2*second+second/2, second+second/2)
@@ -133,7 +133,7 @@ func TestPaymentsOfOneKey(t *testing.T) {
 	k := f.of(&hit)
 	owing := func(now int64) debt {
 		require.True(t, k.take(now, true).Allowed)
-		d, wait, err := k.send(now)
+		d, wait, err := k.send(now, now)
 		require.NoError(t, err)
 		require.Nil(t, wait)
 		require.Equal(t, int64(1), d.owed)
@@ -143,7 +143,7 @@ func TestPaymentsOfOneKey(t *testing.T) {
 	k.window.table.Delete(k.window.table.Find(k.window.hash)) // evicted
 	second := owing(2)
 	k.failed(first, false, 3)
-	_, wait, err := k.send(4)
+	_, wait, err := k.send(4, 4)
 	require.NoError(t, err)
 	require.NotNil(t, wait, "the second is still on its way")
 	k.failed(second, true, 5)

@@ -210,7 +210,7 @@ func TestOpenTimes(t *testing.T) {
 	}
 }
 
-// B42: the way back needs requests only, one at a time, and no timer.
+// The way back needs requests only, one at a time, and no timer.
 func TestRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Config{})

@@ -58,12 +58,14 @@ var (
 		Text: "shared store not asked: it takes its time to be told what this key was let through without it"}
 	errDoubtful = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
 		Text: "shared store not asked: it may not know of all that this key was let through without it"}
+	errEnding = &fault.Error{Kind: stores.ErrUnavailable, Definite: true,
+		Text: "shared store not asked: the window may end before it could be told what this key was let through in it"}
 	errLate = &fault.Error{Kind: stores.ErrUnavailable,
 		Text: "shared store answered after its time"}
 	errUnreadable = &fault.Error{Kind: stores.ErrUnavailable,
 		Text: "shared store failed with an error that panics"}
 	errHot = &fault.Error{Kind: stores.ErrHotKey, Definite: true, KeyOnly: true,
-		Text: "shared store not asked: it throttles this key"}
+		Text: "shared store not asked: it could not serve this key a moment ago"}
 )
 
 // start gives the call its deadline, at its first use. It hangs on nothing that the
@@ -87,6 +89,16 @@ func (s *Store) start(c *call) {
 		return
 	}
 	c.ctx, c.cancel = context.WithTimeout(context.WithoutCancel(c.parent), budget)
+}
+
+// due is the process time at which the call has to be over, and false if there is no
+// time for it.
+func (s *Store) due(c *call, now int64) (int64, bool) {
+	if s.start(c); c.ctx == nil {
+		return 0, false
+	}
+	deadline, _ := c.ctx.Deadline()
+	return now + int64(time.Until(deadline)), true
 }
 
 // probablyDials tells whether the shared store's connections are likely closed: no

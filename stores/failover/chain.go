@@ -157,13 +157,17 @@ type load struct {
 func (s *Store) load(c *call, ch *chain) *load {
 	most := len(ch.hits) - ch.n
 	l := &load{begun: s.clock.Now()}
+	due, ok := s.due(c, l.begun)
+	if !ok {
+		return l
+	}
 	for i := ch.n; i < ch.n+most; i++ {
 		hit := &ch.hits[i]
 		if hit.Cost > hit.Limit.Quota || s.closed(c, hit, l.begun) != nil {
 			break
 		}
 		k := s.fallback.of(hit)
-		d, wait, err := k.send(l.begun)
+		d, wait, err := k.send(l.begun, due)
 		if wait != nil || err != nil {
 			break
 		}

@@ -116,6 +116,10 @@ func duration(name string, d, otherwise time.Duration) (time.Duration, error) {
 // not return takes its request along, and one of MaxInFlight. One that answers too late
 // is heeded, and counts as a failure.
 //
+// What shared can do beyond Take is found out by its methods (stores.Batcher and its kin). So a
+// type that embeds a store to do something more in Take has to do it in TakeAll too, and
+// over package upstash in TakeChain, or several policies on one request pass by it.
+//
 // The error wraps stores.ErrInvalid for
 // a Config out of its bounds, and for a shared store that is nil, that is itself a
 // *Store, or that is a *memory.Store, which falls back on nothing.

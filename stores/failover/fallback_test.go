@@ -213,7 +213,7 @@ func TestAnswersAndDebtsAddUp(t *testing.T) {
 	f := newFallback(0, 1)
 	hit := stores.Hit{Key: "k", Limit: five}
 	k := f.of(&hit)
-	d, _, err := k.send(1)
+	d, _, err := k.send(1, 1)
 	require.NoError(t, err)
 	require.True(t, k.take(2, true).Allowed) // another hit, which failed definitely
 	told := stores.Decision{Allowed: true, Remaining: 2, ResetAfter: time.Minute}
@@ -229,7 +229,7 @@ func TestOwnWindowMeetsTheSharedOne(t *testing.T) {
 	k := f.of(&hit)
 	require.True(t, k.take(1, false).Allowed) // its answer was lost
 	later := int64(10 * time.Second)
-	d, _, err := k.send(later)
+	d, _, err := k.send(later, later)
 	require.NoError(t, err)
 	k.answered(d, &stores.Decision{Allowed: true, Remaining: 4, ResetAfter: time.Minute}, true, false, later, 0)
 	require.Equal(t, 3, k.peek(later).Remaining, "one of before, and this one")
@@ -256,7 +256,7 @@ func TestPendingOutlivesItsWindow(t *testing.T) {
 	hit := stores.Hit{Key: "k", Limit: stores.FixedWindow(5, time.Second)}
 	k := f.of(&hit)
 	for range 3 {
-		_, _, err := k.send(1)
+		_, _, err := k.send(1, 1)
 		require.NoError(t, err)
 	}
 	later := 1 + int64(2*time.Second)

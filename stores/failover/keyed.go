@@ -41,11 +41,11 @@ func (k *keyed) bring(owed int, until time.Duration) {
 	}
 }
 
-func (k *keyed) send(now int64) (debt, <-chan struct{}, error) {
+func (k *keyed) send(now, due int64) (debt, <-chan struct{}, error) {
 	if k.byLevel {
-		return k.level.send(now)
+		return k.level.send(now, due)
 	}
-	return k.window.send(now)
+	return k.window.send(now, due)
 }
 
 func (k *keyed) answered(d debt, told *stores.Decision, certain, crossed bool, now, took int64) {

@@ -9,7 +9,7 @@ import (
 
 // send notes that the hit is asked of the shared store, and hands it what of the
 // key's debt has not fallen off to pay. For the rest see windowed.send.
-func (k *metered) send(now int64) (d debt, wait <-chan struct{}, err error) {
+func (k *metered) send(now, due int64) (d debt, wait <-chan struct{}, err error) {
 	us := now / nanos
 	k.table.Lock()
 	defer k.table.Unlock()
@@ -19,10 +19,14 @@ func (k *metered) send(now int64) (d debt, wait <-chan struct{}, err error) {
 		}
 		l.paying = 0
 	}
+	ours := k.brought.owed == 0
 	k.own(us)
 	l, i := k.open(us)
 	if k.doubted(l, us) {
 		return debt{}, nil, errDoubtful
+	}
+	if ours && k.rule.Algorithm == stores.Fixed && k.owing(l, us) > 0 && l.owed.level.End < due/nanos {
+		return debt{}, nil, errEnding
 	}
 	if owed := k.owing(l, us); owed > 0 {
 		d = debt{

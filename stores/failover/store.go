@@ -161,12 +161,13 @@ func (s *Store) send(c *call, k *keyed, hit *stores.Hit) (d debt, begun int64, e
 		if err := s.closed(c, hit, begun); err != nil {
 			return debt{}, begun, err
 		}
-		d, wait, err := k.send(begun)
+		due, ok := s.due(c, begun)
+		if !ok {
+			return debt{}, begun, errNoTime
+		}
+		d, wait, err := k.send(begun, due)
 		if wait == nil {
 			return d, begun, err
-		}
-		if s.start(c); c.ctx == nil {
-			return debt{}, begun, errNoTime
 		}
 		c.whole = false
 		select {

@@ -162,7 +162,7 @@ func everySecond(n int, _ context.Context, _ stores.Hit) error {
 	return nil
 }
 
-// B41: an outage limits the offender and serves everybody else.
+// An outage limits the offender and serves everybody else.
 func TestOutage(t *testing.T) {
 	r := newRig(t, Config{})
 	r.fake.failWith(errDown)

@@ -125,6 +125,10 @@ func (k *windowed) take(now int64, owes bool) stores.Decision {
 	k.table.Lock()
 	defer k.table.Unlock()
 	k.own(now)
+	if r, _ := k.live(now); r == nil && !k.decide(&record{}, 0).Allowed {
+		// A hit that is refused opens no window.
+		return k.decide(&record{}, k.window)
+	}
 	r, i := k.open(now)
 	d := k.decide(r, k.table.Until(i)-now)
 	if d.Allowed {

@@ -10,8 +10,10 @@ import (
 // to pay. While an earlier hit is about to pay, it returns what to wait for: another
 // one could overtake it and be let through on the same quota once more. The error
 // says that the shared store must not be asked, though it could be: it may never
-// know of all that was let through here.
-func (k *windowed) send(now int64) (d debt, wait <-chan struct{}, err error) {
+// know of all that was let through here, or be told of it when that window is over. (A
+// payment that comes so late would open a window for what was left of the other one, and
+// the next quota would follow at once.)
+func (k *windowed) send(now, due int64) (d debt, wait <-chan struct{}, err error) {
 	k.table.Lock()
 	defer k.table.Unlock()
 	if i := k.table.Find(k.hash); i >= 0 && k.table.At(i).paying > 0 {
@@ -20,13 +22,25 @@ func (k *windowed) send(now int64) (d debt, wait <-chan struct{}, err error) {
 		}
 		k.table.At(i).paying = 0
 	}
+	came := k.brought
+	ours := came.owed == 0
+	if r, _ := k.live(now); r != nil && r.owed > 0 {
+		came.until = 0
+	}
 	k.own(now)
 	r, i := k.open(now)
 	if k.doubted(r) {
 		return debt{}, nil, errDoubtful
 	}
+	if ours && r.owed > 0 && k.table.Until(i) < due {
+		return debt{}, nil, errEnding
+	}
 	if r.owed > 0 {
 		left := time.Duration(k.table.Until(i) - now).Round(time.Millisecond)
+		if !ours && came.until > 0 {
+			// All that is owed is somebody else's, who knows when it ends.
+			left = time.Duration(came.until)
+		}
 		d = debt{
 			owed:   r.owed,
 			until:  max(time.Millisecond, min(left, time.Duration(k.window))),
