@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The spellings of B04 and B07, and those in which peers of this kit were evaded.
+// Spellings of one address, and those in which peers of this kit were evaded.
 func TestParseAddr(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"1.2.3.4", "1.2.3.4"},
@@ -129,7 +129,7 @@ func TestMaskAddr(t *testing.T) {
 	require.Equal(t, netip.Prefix{}, maskAddr(netip.Addr{}, 32, 64))
 }
 
-// B05: whoever has one line has one bucket; neighbours have their own.
+// Whoever has one line has one bucket; neighbours have their own.
 func TestMaskAddrGroups(t *testing.T) {
 	base := netip.MustParseAddr("2001:db8:1:2::").As16()
 	groups := map[netip.Prefix]int{}

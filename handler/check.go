@@ -13,8 +13,9 @@ var errNilGuard = fmt.Errorf("handler: %w: a nil *Guard: make one with handler.N
 
 // Check asks the policies about r and counts it: what [Guard.Handler] does, without
 // the answer. Run the handler if the Verdict's Status is 0, after
-// [Verdict.SetHeaders]; else answer with [Verdict.Refuse]. Check may replace r.Body
-// by an equal one.
+// [Verdict.SetHeaders]; else answer with [Verdict.Refuse]. For [ByForm] and [ByJSON]
+// it replaces r.Body by an equal one; what they read is for [KeyValue] behind
+// Guard.Handler alone, because Check can't change r's context.
 func (g *Guard) Check(r *http.Request) Verdict {
 	if g == nil {
 		return Verdict{Status: http.StatusServiceUnavailable, Err: errNilGuard}
@@ -66,7 +67,14 @@ func (g *Guard) judge(q *inquiry, v *Verdict) {
 			}
 		}
 		limit := q.limit(p)
-		q.identify(p)
+		if q.identify(p); q.refusal != 0 && p.Mode == Report {
+			q.pretend(p)
+		} else if q.refusal != 0 {
+			if v.Status = q.refusal; r.Context().Err() != nil {
+				v.Status, v.Err = statusClientClosedRequest, r.Context().Err()
+			}
+			return
+		}
 		d.asked = append(d.asked, asked{policy: p, outcome: -1})
 		d.hits = append(d.hits, stores.Hit{
 			Key:    g.storeKey(p, limit, &q.id),

@@ -54,7 +54,7 @@ func TestFloodForgivesNobody(t *testing.T) {
 	}
 }
 
-// B01: no header that a client writes moves him to another budget, or takes another's.
+// No header that a client writes moves him to another budget, or takes another's.
 func TestClientHeadersChooseNothing(t *testing.T) {
 	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Forwarded"} {
 		g := onMemory(t, byIP("p", 5))
@@ -86,7 +86,7 @@ func TestAllowAndDeny(t *testing.T) {
 	}
 	require.Zero(t, store.calls())
 
-	// B09: a peer on the list that forwards nothing readable is no allowed client.
+	// A peer on the list that forwards nothing readable is no allowed client.
 	require.Equal(t, 1, passes(t, g, 20, func(i int) *http.Request {
 		return get("127.0.0.1:1", "X-Forwarded-For", []string{"unknown", ", ,", ""}[i%3])
 	}))
@@ -107,7 +107,7 @@ func TestStrictRefusesWhatIsUnproven(t *testing.T) {
 	require.Equal(t, "192.0.2.1", g.ClientAddr(get(client, "X-Forwarded-For", "192.0.2.1, 10.0.0.1")).String())
 }
 
-// B22: the method on the wire counts, and each request counts once.
+// The method on the wire counts, and each request counts once.
 func TestMethods(t *testing.T) {
 	g := onMemory(t, byIP("p", 100))
 	left := 100
@@ -118,7 +118,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// B63: a real preflight is not counted, anything that merely looks like one is.
+// A real preflight is not counted, anything that merely looks like one is.
 func TestPreflight(t *testing.T) {
 	store := newSharedStore(t)
 	g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 2)}})
@@ -140,7 +140,7 @@ func TestPreflight(t *testing.T) {
 	require.Equal(t, 2, passed)
 }
 
-// B23: probes reach the handler whatever happens, and their near misses count.
+// Probes reach the handler whatever happens, and their near misses count.
 func TestHealthChecks(t *testing.T) {
 	store := newSharedStore(t)
 	p := byIP("p", 1)

@@ -54,7 +54,7 @@ func passed(n int, request func(i int) int) int {
 	return count
 }
 
-// B04: a connection more is no client more.
+// A connection more is no client more.
 func TestConnectionsOfOneClient(t *testing.T) {
 	h, m := fiveFor(t, handler.Direct())
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -85,7 +85,7 @@ func TestConnectionsOfOneClient(t *testing.T) {
 	require.Equal(t, 3, m.Len())
 }
 
-// B05: a line is one client, however many addresses it has.
+// A line is one client, however many addresses it has.
 func TestAddressesOfOneLine(t *testing.T) {
 	h, m := fiveFor(t, handler.Direct())
 	require.Equal(t, 5, passed(1000, func(i int) int { return send(h, fmt.Sprintf("[2001:db8:1:2:%x::%x]:1", i, i*7)) }))
@@ -108,7 +108,7 @@ func TestSpellingsOfOneAddress(t *testing.T) {
 	require.Equal(t, 1, m.Len())
 }
 
-// B02: two clients never share, and one never has two budgets.
+// Two clients never share, and one never has two budgets.
 func TestClientsBehindPlatforms(t *testing.T) {
 	for _, c := range []struct {
 		strategy handler.ClientIP
@@ -129,7 +129,7 @@ func TestClientsBehindPlatforms(t *testing.T) {
 	}
 }
 
-// B07: what can't be read is the peer's, all of it together, and apart from the
+// What can't be read is the peer's, all of it together, and apart from the
 // clients that can.
 func TestUnreadableChainsAreOneClient(t *testing.T) {
 	texts := []string{"23189987", "unknown", ", ,", " 1.2.3.4 ", "1.2.3.4,", strings.Repeat("a", 64<<10), strings.Repeat("1.2.3.4,", 8<<10), "198.51.100.1", "", "x, y"}
@@ -153,7 +153,7 @@ func TestUnreadableChainsAreOneClient(t *testing.T) {
 	require.Equal(t, http.StatusOK, send(strict, "192.0.2.1:1", "203.0.113.9, 35.191.0.1"))
 }
 
-// B09: an exemption for addresses looks at the resolved one alone.
+// An exemption for addresses looks at the resolved one alone.
 func TestAllowListIsNotReachedByHeaders(t *testing.T) {
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	for _, c := range []handler.ClientIP{handler.Direct(), handler.CloudRun(), handler.TrustedProxies(loopback)} {

@@ -40,7 +40,7 @@ func mustPrefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// B01: what a client writes into any header is never believed without a strategy
+// What a client writes into any header is never believed without a strategy
 // that names the proxy.
 func TestDirectBelievesNoHeader(t *testing.T) {
 	names := []string{"X-Forwarded-For", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Forwarded",
@@ -76,7 +76,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// B02: exactly the entry that the platform wrote counts, whatever stands beside it.
+// Exactly the entry that the platform wrote counts, whatever stands beside it.
 func TestTheEntryOfThePlatform(t *testing.T) {
 	for _, c := range []struct {
 		strategy ClientIP
@@ -100,7 +100,7 @@ func TestTheEntryOfThePlatform(t *testing.T) {
 	}
 }
 
-// B04: a port is never part of the client.
+// A port is never part of the client.
 func TestPortsInChains(t *testing.T) {
 	for i := range 20 {
 		got, _ := ask(CloudRun(), fmt.Sprintf("X-Forwarded-For: 203.0.113.9:%d", 1024+i))
@@ -123,7 +123,7 @@ func TestSeveralHeaderLines(t *testing.T) {
 	require.Equal(t, "203.0.113.1", got)
 }
 
-// B07: junk, emptiness and short chains end at the peer, whatever they say.
+// Junk, emptiness and short chains end at the peer, whatever they say.
 func TestShortAndUnreadableChains(t *testing.T) {
 	two := TrustedHops(2)
 	for _, c := range []struct {
@@ -181,12 +181,12 @@ func TestTrustedProxies(t *testing.T) {
 		{testPeer + ":1", "9.9.9.9, 203.0.113.1:9, ::ffff:10.1.1.1, [fd00::1]:80, 172.16.9.9", "203.0.113.1"},
 		{testPeer + ":1", "junk, 203.0.113.1", "203.0.113.1"},
 		{"[::ffff:192.0.2.1]:9", "203.0.113.1", "203.0.113.1"},
-		// B01, B09: whoever comes directly is himself, whatever he writes.
+		// Whoever comes directly is himself, whatever he writes.
 		{"203.0.113.200:1", "1.2.3.4", "203.0.113.200"},
 		{"203.0.113.200:1", "127.0.0.1", "203.0.113.200"},
 		{"203.0.113.200:1", "10.0.0.1, 192.0.2.1", "203.0.113.200"},
 		{"203.0.113.200:1", "junk", "203.0.113.200"},
-		// B09: behind a proxy on the same host, its client's own words stay left of him.
+		// Behind a proxy on the same host, its client's own words stay left of him.
 		{testPeer + ":1", "127.0.0.1, 203.0.113.1", "203.0.113.1"},
 	} {
 		got, state := askFrom(c, tc.remote, "X-Forwarded-For: "+tc.chain)

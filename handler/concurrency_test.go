@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// B55: a hundred at once, five pass, and the store is asked in one step.
+// A hundred at once, five pass, and the store is asked in one step.
 func TestParallelRequests(t *testing.T) {
 	bothPaths(t, func(t *testing.T, store stores.Store) {
 		report := byIP("report", 3)
@@ -85,7 +85,7 @@ func TestParallelVerdictsDoNotMix(t *testing.T) {
 	wg.Wait()
 }
 
-// B57: nothing is locked while the handler runs.
+// Nothing is locked while the handler runs.
 func TestHandlersRunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := onMemory(t, byIP("p", 100))
@@ -100,7 +100,7 @@ func TestHandlersRunAtOnce(t *testing.T) {
 	})
 }
 
-// B57: a panic in a function of a policy costs nobody anything; the handler's own
+// A panic in a function of a policy costs nobody anything; the handler's own
 // passes through, and its hit stays counted.
 func TestPanics(t *testing.T) {
 	log := new(logBuffer)

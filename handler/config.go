@@ -57,8 +57,9 @@ type Config struct {
 	// all counters anew.
 	KeySecret []byte
 
-	// BodyLimit bounds what a key may read of a request's body, in bytes; default 64 KiB.
-	// Less than 0 is an error.
+	// BodyLimit bounds what ByForm and ByJSON read of a request's body, in bytes; default
+	// 64 KiB. They hold it in memory until the handler returns. A longer body is refused
+	// with 413. Less than 0 is an error.
 	BodyLimit int64
 
 	// Headers is the form of the rate limit fields; default HeadersDraft8.

@@ -25,10 +25,10 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// serveWith runs next with v in the request's context. The server deletes the files
+// serveIn runs next with ctx as the request's context. The server deletes the files
 // of a multipart form, but only knows the request that it made: next's is a copy.
-func serveWith(v Verdict, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	inner := r.WithContext(withVerdict(r.Context(), v))
+func serveIn(ctx context.Context, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	inner := r.WithContext(ctx)
 	defer func() { r.MultipartForm = inner.MultipartForm }()
 	next.ServeHTTP(w, inner)
 }

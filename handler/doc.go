@@ -12,6 +12,11 @@
 // everyone: a caller who is refused is not charged by the policies behind, so he
 // does not use up what others share.
 //
+// [ByForm] and [ByJSON] read the body before any store is asked, up to
+// Config.BodyLimit, and the handler gets it again. What two readers might read
+// differently is refused, and [KeyValue] gives the handler the value that was counted.
+// [ParsePolicies], [ParseKey] and [ParseClientIP] read configuration from text.
+//
 // A request is never let through uncounted because something about it is odd: one
 // without the identity that a key looks for is counted by its address, one whose
 // address can't be proven by its peer's, one without any together with its like; and

@@ -64,6 +64,20 @@ func (s *sharedStore) take(ctx context.Context, hit stores.Hit, count func() (st
 	return d, err
 }
 
+// TakeAll asks hit by hit: the one of memory would pass by what this double does.
+func (s *sharedStore) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Decision) (int, error) {
+	for i, hit := range hits {
+		d, err := s.Take(ctx, hit)
+		if err != nil {
+			return i, err
+		}
+		if out[i] = d; !d.Allowed {
+			return i + 1, nil
+		}
+	}
+	return len(hits), nil
+}
+
 // broken is what the store fails with, for what has no decision of its own.
 func (s *sharedStore) broken(ctx context.Context, hit stores.Hit) error {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/sallyport/sallyport/handler"
@@ -112,4 +113,62 @@ func ExampleGuard_Take() {
 	// a true 0 0s
 	// a false 0 1h0m0s
 	// b true 1 0s
+}
+
+// Policies may come from a file or the environment; their functions are set in code.
+func ExampleParsePolicies() {
+	policies, err := handler.ParsePolicies([]byte(`[
+		{"name": "sender", "limit": "sliding 20/1m", "key": "ip"},
+		{"name": "mailbox", "limit": "cooldown 15m", "key": "first(form:email|email,json:email|email)", "mode": "signal"}
+	]`))
+	if err != nil {
+		panic(err)
+	}
+	for _, p := range policies {
+		fmt.Println(p.Name, p.Limit, p.Key, p.Mode)
+	}
+	_, err = handler.ParsePolicies([]byte(`[{"name": "sender", "limit": 20, "key": "ip"}]`))
+	fmt.Println(err)
+	// Output:
+	// sender sliding 20/1m ip enforce
+	// mailbox 1/15m first(form:email|email,json:email|email) signal
+	// handler: policies[0] "sender": invalid field "limit": a number: want a text such as "sliding 5/10m"
+}
+
+// What was counted is what the handler acts on, and a form that says it twice is
+// refused.
+func ExampleKeyValue() {
+	store, err := memory.New(memory.Config{})
+	if err != nil {
+		panic(err)
+	}
+	guard, err := handler.New(handler.Config{
+		Store:    store,
+		ClientIP: handler.Direct(),
+		Policies: []handler.Policy{
+			{Name: "sender", Limit: stores.FixedWindow(20, time.Minute), Key: handler.ByIP()},
+			{Name: "mailbox", Limit: stores.Cooldown(15 * time.Minute), Key: handler.ByForm("email").Email()},
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	subscribe := guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		email, ok := handler.KeyValue(r.Context(), "email")
+		fmt.Printf("%q %t\n", email, ok)
+	}))
+	for _, form := range []string{"email=ann%40example.org", "EMAIL=Ann%40example.org", "email=ben%40example.org&email=ann%40example.org", "name=Ann"} {
+		r := httptest.NewRequest("POST", "/subscribe", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		subscribe.ServeHTTP(w, r)
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// "ann@example.org" true
+	// 200
+	// 429
+	// 400
+	// "" false
+	// 200
 }

@@ -101,7 +101,15 @@ func (g *Guard) With(policies ...Policy) (*Guard, error) {
 // overrides the method) reaches next uncounted, whoever made it: next should do
 // nothing for OPTIONS but answer it. Scripts read the fields only if
 // Access-Control-Expose-Headers names them: Retry-After, RateLimit, RateLimit-Policy.
-func (g *Guard) Handler(next http.Handler) http.Handler { return &guarded{g, next} }
+//
+// Like ServeMux.Handle, it panics if next is nil, so that a handler that was forgotten
+// shows when the program starts and not with the first visitor.
+func (g *Guard) Handler(next http.Handler) http.Handler {
+	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
+		panic("handler: Guard.Handler of a nil http.Handler")
+	}
+	return &guarded{g, next}
+}
 
 type guarded struct {
 	guard *Guard
@@ -127,12 +135,17 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.SetHeaders(w.Header())
-	q.release()
-	if inContext {
-		serveWith(v, h.next, w, r)
+	if !inContext && len(q.values) == 0 {
+		q.release()
+		h.next.ServeHTTP(w, r)
 		return
 	}
-	h.next.ServeHTTP(w, r)
+	ctx := q.context(r.Context())
+	q.release()
+	if inContext {
+		ctx = withVerdict(ctx, v)
+	}
+	serveIn(ctx, h.next, w, r)
 }
 
 // ClientAddr returns the client's address as Config.ClientIP finds it, unmapped and

@@ -74,10 +74,11 @@ func (v *Verdict) setFields(h http.Header, wait int64) []string {
 	if len(d.guard.quotas) == 0 || len(d.asked) == 0 {
 		return nil
 	}
+	empty := len(h) == 0
 	if quotas := v.quotas(); len(quotas) > 0 {
-		setList(h, fieldQuota, quotas)
+		setList(h, fieldQuota, quotas, empty)
 	}
-	var room [256]byte
+	var room [128]byte
 	b, last := room[:0], -1
 	for i := range d.asked {
 		o := d.shown(i)
@@ -107,15 +108,11 @@ func (v *Verdict) setFields(h http.Header, wait int64) []string {
 	// the end of the same text.
 	text := string(b)
 	if last < 0 {
-		setList(h, fieldState, []string{text})
-		return nil
-	}
-	if old := h[fieldState]; len(old) > 0 {
-		h[fieldState] = []string{mergeList(old, text)}
+		setList(h, fieldState, []string{text}, empty)
 		return nil
 	}
 	values := []string{text, text[last:]}
-	h[fieldState] = values[:1:1]
+	setList(h, fieldState, values[:1:1], empty)
 	return values[1:]
 }
 
@@ -184,10 +181,13 @@ func appendField(b []byte, n int64) []byte {
 	return strconv.AppendInt(b, min(max(n, 0), maxField), 10)
 }
 
-// setList sets a list field, keeping what others have written there.
-func setList(h http.Header, name string, values []string) {
-	if old := h[name]; len(old) > 0 {
-		values = []string{mergeList(old, values[0])}
+// setList sets a list field, keeping what others have written there. Most headers
+// are empty as yet: then nothing need be looked up.
+func setList(h http.Header, name string, values []string, empty bool) {
+	if !empty {
+		if old := h[name]; len(old) > 0 {
+			values = []string{mergeList(old, values[0])}
+		}
 	}
 	h[name] = values
 }

@@ -84,7 +84,7 @@ func TestRefusalTellsRetryNotReset(t *testing.T) {
 	}
 }
 
-// B62: an integer, at least 1, rounded up, at most the window, and the same wherever
+// An integer, at least 1, rounded up, at most the window, and the same wherever
 // it stands.
 func TestRetryAfter(t *testing.T) {
 	for _, window := range []time.Duration{200 * time.Millisecond, time.Second, 1500 * time.Millisecond, time.Hour} {

@@ -19,6 +19,15 @@ type inquiry struct {
 	known bool // addr and state are
 
 	id   identity
+	body content
+
+	// What keys made of the body: the values that they read, or, if refusal is not 0,
+	// the status with which the request is refused because one could not. With misfits
+	// it is for the Content-Type alone.
+	values  []fieldValue
+	refusal int
+	misfits bool
+
 	open []bool
 	out  []stores.Decision
 	text []byte // of a refusal
@@ -41,6 +50,13 @@ func newInquiry(g *Guard, r *http.Request) *inquiry {
 // release must not be deferred: what a panic of a hook leaves behind is garbage.
 func (q *inquiry) release() {
 	q.guard, q.r, q.addr = nil, nil, netip.Addr{}
+	// What is refused for its query alone has no body that was read.
+	q.refusal, q.misfits = 0, false
+	if q.body.read {
+		q.body = content{}
+		clear(q.values)
+		q.values = q.values[:0]
+	}
 	if cap(q.id.text) > maxIdle {
 		q.id.text = nil
 	}
@@ -61,13 +77,22 @@ func (q *inquiry) client() (netip.Addr, addrState) {
 	return q.addr, q.state
 }
 
-// identity finds whose request it is, by p's key.
+// identify finds whose request it is, by p's key, or sets refusal.
 func (q *inquiry) identify(p *policy) {
 	q.id.reset()
-	if !p.Key.source.identify(q) {
+	if !p.Key.source.identify(q) && q.refusal == 0 {
 		q.id.reset()
 		addNone(q)
 	}
+}
+
+// pretend counts a body that p's key can't read as one without the field, because a
+// policy in Report mode refuses nobody.
+func (q *inquiry) pretend(p *policy) {
+	q.guard.reports.unread.note(q.guard.logger, "a policy in Report mode could not read requests' bodies, which any other mode would refuse", "policy", p.Name, "status", q.refusal)
+	q.refusal, q.misfits = 0, false
+	q.id.reset()
+	addNone(q)
 }
 
 // limit returns the limit of p for this request.

@@ -13,7 +13,9 @@ func Join(keys ...Key) Key {
 
 // FirstOf counts by the first of keys for which the request has an identity:
 // FirstOf(ByHeader("X-Api-Key"), ByIP()). One value under two of the keys is two
-// identities. New reports an empty FirstOf, and Manual within one.
+// identities. A body that one of the keys can't read is refused as if the key stood
+// alone, but for one case: FirstOf(ByForm("email"), ByJSON("email")) takes both kinds
+// of bodies. New reports an empty FirstOf, and Manual within one.
 //
 // For [Guard.Take] it wants the identities of all its keys, in order, and "" for
 // those that the caller does not have.
@@ -47,11 +49,17 @@ func sourcesOf(keys []Key) (sources []source, bad string) {
 type join []source
 
 func (k join) identify(q *inquiry) bool {
+	start := len(q.id.ends)
 	q.id.add("join")
 	for _, s := range k {
-		if !s.identify(q) {
-			addNone(q)
+		if s.identify(q) {
+			continue
 		}
+		if q.refusal != 0 {
+			q.id.cut(start)
+			return false
+		}
+		addNone(q)
 	}
 	return true
 }
@@ -105,6 +113,13 @@ func (k firstOf) identify(q *inquiry) bool {
 		if s.identify(q) {
 			return true
 		}
+		if q.refusal == 0 {
+			continue
+		}
+		if !q.misfits || !anyReads(k, q.body.media) {
+			break
+		}
+		q.refusal, q.misfits = 0, false
 	}
 	q.id.cut(start)
 	return false

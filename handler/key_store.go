@@ -16,7 +16,7 @@ const maxKey = 512
 // printable, which saves most of the time that a decision takes.
 func (c *common) storeKey(p *policy, limit stores.Limit, id *identity) string {
 	if c.plainKeys {
-		var room [maxKey]byte
+		var room [128]byte // for most; a longer key finds its own
 		b := append(room[:0], p.base...)
 		if limit != p.Limit && !sameShape(limit, p.Limit) {
 			b = c.appendBase(room[:0], p.Name, limit)

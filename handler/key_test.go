@@ -60,7 +60,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// B10: no identity is no free pass, and no way to lock others out.
+// No identity is no free pass, and no way to lock others out.
 func TestNoIdentity(t *testing.T) {
 	boom := ByFunc(func(*http.Request) string { panic("no key") })
 	for name, k := range map[string]Key{
@@ -134,7 +134,7 @@ func TestNoAddressAtAll(t *testing.T) {
 	require.Equal(t, 4, passes(t, g, 9, func(int) *http.Request { return get(client, "X-Forwarded-For", "192.0.2.1, 10.0.0.1") }))
 }
 
-// B72 and its kin: a line that the handler does not read buys nothing, from however
+// A line that the handler does not read buys nothing, from however
 // many addresses; and what honest clients send twice harms nobody.
 func TestSeveralLines(t *testing.T) {
 	header, first := byIP("p", 3), byIP("f", 3)
@@ -182,7 +182,7 @@ func TestByHost(t *testing.T) {
 	}
 }
 
-// B13: what differs counts apart, whatever the bytes, in one call and one log line.
+// What differs counts apart, whatever the bytes, in one call and one log line.
 func TestAwkwardBytes(t *testing.T) {
 	values := []string{"ab", "a b", "a\"b", `a\b`, "a/b", "a%2Fb", "{a}b", "a\x00b", "a\xffb", "a\xfeb", "a\xed\xa0\x80b", "a:b", "1:a", "a\r\nb", "a\u0301b", "áb",
 		strings.Repeat("x", 600), strings.Repeat("x", 601)}
@@ -208,7 +208,7 @@ func TestAwkwardBytes(t *testing.T) {
 	})
 }
 
-// B14: one mailbox, one budget.
+// One mailbox, one budget.
 func TestEmail(t *testing.T) {
 	p := byIP("mail", 1)
 	p.Key = ByHeader("X-Email").Email()
@@ -282,7 +282,7 @@ func TestPrefixesAreApart(t *testing.T) {
 	require.False(t, same.Check(get(client)).Allowed, "the default by its name")
 }
 
-// B19: the concrete URL chooses nothing.
+// The concrete URL chooses nothing.
 func TestByRoute(t *testing.T) {
 	p := byIP("p", 5)
 	p.Key = Join(ByIP(), ByRoute())
@@ -300,7 +300,7 @@ func TestByRoute(t *testing.T) {
 	require.LessOrEqual(t, g.memory.Len(), 2)
 }
 
-// B16: rules count apart by name, in two guards as in one, on every path.
+// Rules count apart by name, in two guards as in one, on every path.
 func TestNamesScopeCounters(t *testing.T) {
 	bothPaths(t, func(t *testing.T, store stores.Store) {
 		a := guardOf(t, Config{Store: store, Policies: []Policy{byIP("a", 5)}})

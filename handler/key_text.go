@@ -18,9 +18,10 @@ type text interface {
 type presence uint8
 
 const (
-	absent  presence = iota // or empty
-	present                 // once, or several times alike
-	several                 // several that differ, of which none is more the caller's than another
+	absent     presence = iota // or empty
+	present                    // once, or several times alike
+	several                    // several that differ, of which none is more the caller's than another
+	unreadable                 // of a body, in which case the inquiry's refusal is set
 )
 
 // textKey counts by a text.
@@ -32,7 +33,8 @@ type textKey struct {
 // Email returns a key that takes the value of k for an e-mail address: spaces
 // around it off, Unicode NFC, lower case, as an account look-up should. Dots and
 // plus-tags are kept: only the mailbox's own server knows what they mean. It is for
-// keys whose value is a text (ByHeader, ByCookie, ByFunc); for others New reports it.
+// keys whose value is a text (ByHeader, ByCookie, ByForm, ByJSON, ByClaim, ByFunc); for
+// others New reports it.
 func (k Key) Email() Key {
 	switch s := k.source.(type) {
 	case textKey:
@@ -79,6 +81,10 @@ func (k textKey) given(id *identity, texts []string) (bool, error) {
 		value = t.normal(value)
 	case cookieText:
 		value = trimField(value)
+	case formText, *jsonText:
+		if strings.TrimSpace(value) == "" {
+			return false, nil
+		}
 	}
 	return k.add(id, value), nil
 }
@@ -94,10 +100,7 @@ func (k textKey) rank() rank {
 }
 
 func (k textKey) String() string {
-	s := k.kind()
-	if n := k.name(); n != "" {
-		s += ":" + n
-	}
+	s := textOf(k.kind(), k.name())
 	if k.email {
 		s += "|email"
 	}

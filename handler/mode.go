@@ -16,7 +16,8 @@ const (
 	Enforce Mode = iota
 
 	// Report refuses nobody: it counts, and Config.Observe sees what it would have
-	// done. For trying a limit out.
+	// done. For trying a limit out. A body that its key can't read counts for the
+	// client's address, and the log says so.
 	Report
 
 	// Signal lets the handler run and tell, by [FromContext], whether the policy

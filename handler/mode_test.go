@@ -47,7 +47,7 @@ func TestReportRefusesNobody(t *testing.T) {
 	})
 }
 
-// B18: the endpoint answers alike for every state of the target, on every path, byte
+// The endpoint answers alike for every state of the target, on every path, byte
 // by byte, and the policy still silences the mail.
 func TestSignalTellsNothing(t *testing.T) {
 	bothPaths(t, func(t *testing.T, store stores.Store) {

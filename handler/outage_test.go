@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport/sallyport/stores/memory"
 )
 
-// B41: an outage is no free pass, no 500 and no riddle.
+// An outage is no free pass, no 500 and no riddle.
 func TestOutageFallsBack(t *testing.T) {
 	for name, fail := range map[string]func(context.Context, stores.Hit) error{
 		"refused": down,
@@ -114,7 +114,7 @@ func TestOutageRefuseIs503(t *testing.T) {
 	}
 }
 
-// B40: a refusal is an answer; nobody asks the fallback about it.
+// A refusal is an answer; nobody asks the fallback about it.
 func TestRefusalIsNoFailure(t *testing.T) {
 	store := newSharedStore(t)
 	g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 2)}})

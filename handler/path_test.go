@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// B20, B23: exemptions do not widen.
+// Exemptions do not widen.
 func TestPaths(t *testing.T) {
 	exempt := Paths("/healthz", "/ready/", "a//b/../c", "/hällo")
 	for target, want := range map[string]bool{
@@ -44,7 +44,7 @@ func TestPaths(t *testing.T) {
 	require.False(t, Paths()(httptest.NewRequest("GET", "/", nil)))
 }
 
-// B20: however a path is written, at most the limit reaches the handler, inside a
+// However a path is written, at most the limit reaches the handler, inside a
 // mux and around it.
 func TestPathSpellings(t *testing.T) {
 	p := byIP("login", 5)

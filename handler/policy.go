@@ -17,26 +17,29 @@ const maxName = 128
 //
 // Skip, LimitBy and Cost, as the function of [ByFunc], run before anything is
 // counted. If one panics the request is not lost and not free: the panic is logged
-// and reads as no identity, no exemption, Limit, and a cost of 1.
+// and reads as no identity, no exemption, Limit, and a cost of 1. They must leave the
+// request's body alone, for what they read of it the handler does not get.
+//
+// A Policy is read from JSON, and written, but for its functions: see [ParsePolicies].
 type Policy struct {
 	// Name is 1 to 128 bytes of printable ASCII, unique within a guard. It is the
 	// scope of the counters: guards over one store and prefix that use one name with
 	// one algorithm and window count together. Clients may see it.
-	Name string
+	Name string `json:"name"`
 
 	// Limit must be valid, and one that the store can serve.
-	Limit stores.Limit
+	Limit stores.Limit `json:"limit"`
 
 	// Key tells whose requests are counted together.
-	Key Key
+	Key Key `json:"key"`
 
 	// Mode is Enforce by default.
-	Mode Mode
+	Mode Mode `json:"mode,omitempty"`
 
 	// Outage is what happens while the shared store can't decide: by default this
 	// instance's memory does. With OutageAllow a response allowed in an outage shows no
 	// numbers of this policy; with OutageRefuse the answer is a 503.
-	Outage stores.Outage
+	Outage stores.Outage `json:"outage,omitempty"`
 
 	// LimitBy chooses the limit of a request (plans). A limit that is zero, invalid or
 	// beyond the store means Limit. What was counted is kept while only Quota differs.
@@ -53,13 +56,13 @@ type Policy struct {
 
 	// ShowQuota lists the policy in the RateLimit fields although it is not keyed on
 	// the caller alone. Without it only Enforce policies are listed whose key is made
-	// of ByIP, ByNetwork, ByHeader and ByCookie, of FirstOf these, or of Join with
-	// these and ByRoute. ByFunc may be keyed on anything and an Email key is keyed on
-	// a mailbox that anybody may name, so both need ShowQuota. The refusal of a policy
+	// of ByIP, ByNetwork, ByHeader, ByCookie and ByClaim, of FirstOf these, or of Join with
+	// these and ByRoute. ByFunc may be keyed on anything and ByForm, ByJSON
+	// and an Email key are keyed on what anybody may name, so all these need ShowQuota. The refusal of a policy
 	// that is not listed names no policy, and its Retry-After is rounded up to a
 	// quarter of the window: whoever hits a limit that others share should not learn
 	// from it what they do.
-	ShowQuota bool
+	ShowQuota bool `json:"showQuota,omitempty"`
 
 	// Refused writes the answer to a request that this policy refused, instead of the
 	// problem document or page. The status is its own (a handler that writes nothing
@@ -79,26 +82,32 @@ type policy struct {
 	base   string // of the keys that package memory gets when it is alone
 }
 
+// check reports what is wrong with p whatever the store.
+func (p *Policy) check() error {
+	if len(p.Name) == 0 || len(p.Name) > maxName || !printable(p.Name) {
+		return fmt.Errorf("%w name: want 1 to %d bytes of printable ASCII", stores.ErrInvalid, maxName)
+	}
+	if err := p.Limit.Validate(); err != nil {
+		return err
+	}
+	if p.Key.source == nil {
+		return fmt.Errorf("%w key: none given: want one such as handler.ByIP()", stores.ErrInvalid)
+	}
+	if err := p.Key.source.check(); err != nil {
+		return err
+	}
+	if _, err := p.Mode.MarshalText(); err != nil {
+		return err
+	}
+	_, err := p.Outage.MarshalText()
+	return err
+}
+
 func newPolicy(p Policy, common *common) (policy, error) {
 	fail := func(err error) (policy, error) {
 		return policy{}, fmt.Errorf("handler: policy %s: %w", quoted(p.Name), err)
 	}
-	if len(p.Name) == 0 || len(p.Name) > maxName || !printable(p.Name) {
-		return fail(fmt.Errorf("%w name: want 1 to %d bytes of printable ASCII", stores.ErrInvalid, maxName))
-	}
-	if err := p.Limit.Validate(); err != nil {
-		return fail(err)
-	}
-	if p.Key.source == nil {
-		return fail(fmt.Errorf("%w key: none given: want one such as handler.ByIP()", stores.ErrInvalid))
-	}
-	if err := p.Key.source.check(); err != nil {
-		return fail(err)
-	}
-	if _, err := p.Mode.MarshalText(); err != nil {
-		return fail(err)
-	}
-	if _, err := p.Outage.MarshalText(); err != nil {
+	if err := p.check(); err != nil {
 		return fail(err)
 	}
 	if err := common.supports(p.Limit); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// B22, B63: a preflight is free, so whatever gets work out of a handler must not look
+// A preflight is free, so whatever gets work out of a handler must not look
 // like one: a body for a handler that does not look at the method, a header for a
 // method override behind the guard.
 func TestForgedPreflightsCount(t *testing.T) {

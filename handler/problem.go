@@ -68,20 +68,25 @@ func (v *Verdict) appendAdvice(b []byte, wait int64) []byte {
 		return append(b, '.')
 	case v.Status == http.StatusForbidden:
 		return append(b, "This request is not accepted from where it came from."...)
+	case v.Status == http.StatusRequestEntityTooLarge:
+		return append(b, "This request is larger than what is accepted here."...)
+	case v.Status == http.StatusBadRequest:
+		return append(b, "This request could not be read without doubt. Each field must be in it once, in the form that its Content-Type says."...)
 	case v.hopeless():
 		return append(b, "This request is larger than the limit allows. Waiting does not help."...)
 	}
 	return append(b, "This request was not carried out."...)
 }
 
+var waitUnits = [...]struct {
+	name    string
+	seconds int64
+}{{"day", 24 * 60 * 60}, {"hour", 60 * 60}, {"minute", 60}, {"second", 1}}
+
 // appendWait writes seconds in words, in the largest unit that keeps two of it, and
 // rounded up, so that nobody comes back too early.
 func appendWait(b []byte, seconds int64) []byte {
-	units := [...]struct {
-		name    string
-		seconds int64
-	}{{"day", 24 * 60 * 60}, {"hour", 60 * 60}, {"minute", 60}, {"second", 1}}
-	for _, u := range units {
+	for _, u := range &waitUnits {
 		if seconds < 2*u.seconds && u.seconds > 1 {
 			continue
 		}

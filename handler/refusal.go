@@ -35,16 +35,18 @@ func (v *Verdict) refuse(w http.ResponseWriter, r *http.Request, q *inquiry) {
 		v.Status = http.StatusTooManyRequests
 	}
 	h := w.Header()
-	if len(h) > 0 {
+	empty := len(h) == 0
+	if !empty {
 		dropStale(h)
 	}
-	h["Cache-Control"] = noStore
 	if v.Status == statusClientClosedRequest {
+		h["Cache-Control"] = noStore
 		delete(h, "Content-Type")
 		w.WriteHeader(v.Status)
 		return
 	}
 	v.setHeaders(h, wait)
+	h["Cache-Control"] = noStore
 	var decorate func(http.Header, *http.Request)
 	if v.detail != nil {
 		decorate = v.detail.guard.decorate
@@ -58,7 +60,11 @@ func (v *Verdict) refuse(w http.ResponseWriter, r *http.Request, q *inquiry) {
 		if q != nil && v.detail == &q.detail {
 			kept = v.keep()
 		}
-		serveWith(kept, p.Refused, w, r)
+		ctx := r.Context()
+		if q != nil {
+			ctx = q.context(ctx)
+		}
+		serveIn(withVerdict(ctx, kept), p.Refused, w, r)
 		return
 	}
 	page := prefersHTML(r.Header["Accept"])
@@ -67,7 +73,11 @@ func (v *Verdict) refuse(w http.ResponseWriter, r *http.Request, q *inquiry) {
 	} else {
 		h["Content-Type"] = problemType
 	}
-	addVary(h)
+	if empty {
+		h["Vary"] = varyAccept
+	} else {
+		addVary(h)
+	}
 	if decorate != nil {
 		decorate(h, r)
 	}

@@ -54,10 +54,14 @@ func TestPage(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
 	body := w.Body.String()
-	for _, part := range []string{`<html lang="en">`, "<title>Too many requests</title>", `name="viewport"`, "<h1>", "<main>", "try again in 10 minutes"} {
-		require.Contains(t, body, part)
+	for _, part := range []string{
+		"<!doctype html>", `<html lang="en">`, `<meta charset="utf-8">`, "<title>Too many requests</title>", `name="viewport"`,
+		"<h1>Too many requests</h1>", "<main>", `<p role="alert">Please try again in 10 minutes.</p>`,
+	} {
+		require.Equal(t, 1, strings.Count(body, part), part)
 	}
-	for _, part := range []string{"secret", "<script", "<style", "style=", "600", "quota", "application"} {
+	// Nothing of the site's, nothing that runs, nothing that is fetched.
+	for _, part := range []string{"secret", "<script", "<link", "<img", "javascript:", " on", "url(", "@import", "src=", "href=", "//", "600", "quota", "application"} {
 		require.NotContains(t, body, part)
 	}
 }
@@ -71,7 +75,7 @@ func TestHeadHasNoBody(t *testing.T) {
 	}
 }
 
-// B63, B66: what outer layers set for any answer survives; what described another
+// What outer layers set for any answer survives; what described another
 // body, or lets a cache keep this one, does not.
 func TestOuterHeaders(t *testing.T) {
 	kept := http.Header{

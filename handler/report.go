@@ -10,7 +10,7 @@ import (
 // reports are the states that an operator should hear of. They are shared by all
 // guards over one store.
 type reports struct {
-	short, nobody, several, limit, panics, store tally
+	short, nobody, several, consumed, unread, limit, panics, store tally
 }
 
 // tally counts how often something happened that each request may make happen, and

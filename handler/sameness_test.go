@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport/sallyport/stores/memory"
 )
 
-// B48: exactly the quota passes, and what remains counts down to 0 and stays there.
+// Exactly the quota passes, and what remains counts down to 0 and stays there.
 func TestExactlyTheQuota(t *testing.T) {
 	for _, quota := range []int{1, 2, 5, 100} {
 		bothPaths(t, func(t *testing.T, store stores.Store) {
@@ -29,7 +29,7 @@ func TestExactlyTheQuota(t *testing.T) {
 	}
 }
 
-// B46: one script has one outcome on memory alone, on a shared store, and on the
+// One script has one outcome on memory alone, on a shared store, and on the
 // fallback of one that is down: the same requests pass, refused ones cost nothing, and
 // the answers have the same numbers, with three rules, costs, plans and windows that end.
 func TestSameOnEveryPath(t *testing.T) {

@@ -25,8 +25,10 @@ type Verdict struct {
 
 	// Status is 0 if the handler is to run, and else the status of the refusal: 429,
 	// 503 when a policy that refuses in an outage could not be decided or a store
-	// returned an error, 403 for Config.Deny and [ClientIP.Strict], and 499 when the
-	// caller had hung up: he hears nothing, and what was counted stays counted.
+	// returned an error, 403 for Config.Deny and [ClientIP.Strict], 413 and 400 when
+	// [ByForm] or [ByJSON] could not read the body, in which case no store was asked, and
+	// 499 when the caller had hung up: he hears nothing, and what was counted stays
+	// counted.
 	Status int
 
 	// Outcomes are the policies that were decided, in the order asked. Policies behind
@@ -120,8 +122,8 @@ func (v Verdict) Of(policy string) (Outcome, bool) {
 const unknownWait = 5 * time.Second
 
 // RetryAfter is how long the client should wait; [Verdict.Refuse] sends it in
-// seconds, rounded up. It is 0 for an allowed request, for a 403, and for a cost
-// above the quota, which no waiting helps. The wait of a policy that is not shown in
+// seconds, rounded up. It is 0 for an allowed request, for a 403, 413 or 400, and for a
+// cost above the quota, which no waiting helps. The wait of a policy that is not shown in
 // the RateLimit fields is rounded up to a quarter of its window. If nothing but
 // Signal policies refused it is the longest of theirs.
 func (v Verdict) RetryAfter() time.Duration { return v.retryAfter() }

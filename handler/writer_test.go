@@ -32,7 +32,7 @@ func server(t *testing.T, quota int, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// B67: the writer is the server's own.
+// The writer is the server's own.
 func TestWriterIsNotWrapped(t *testing.T) {
 	w := httptest.NewRecorder()
 	onMemory(t, byIP("p", 1)).Handler(http.HandlerFunc(func(got http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ func ALB(g *handler.Guard, next func(context.Context, events.ALBTargetGroupReque
 		}
 		var fields http.Header
 		if !e.isHealthCheck() {
-			r := e.alb().request(ctx)
+			r := e.alb().request(withEvent(ctx, &ev))
 			setBody(r, ev.Body, ev.IsBase64Encoded)
 			rec := guard.ask(r)
 			if rec.allowed == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport/sallyport/handler"
 )
 
-// B02: behind CloudFront the source address is CloudFront's, and all clients have it.
+// Behind CloudFront the source address is CloudFront's, and all clients have it.
 // The viewer's own counts if the request shows that it came through CloudFront.
 func TestCloudFrontBeforeTheFunction(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {

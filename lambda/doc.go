@@ -3,8 +3,9 @@
 //	lambda.Start(lambda.HTTPAPI(guard, handle))
 //
 // [HTTPAPI], [FunctionURL], [RESTAPI] and [ALB] wrap a handler of that event and its
-// answer; [HTTP] runs any http.Handler behind all four. The function behind a
-// wrapper sees the event as it came. A refusal is an answer of status 429 (or 403,
+// answer; [HTTP] runs any http.Handler behind all four, and [Raw] guards a function that
+// other events arrive at too. [EMF] makes CloudWatch metrics of what the guard decides.
+// The function behind a wrapper sees the event as it came. A refusal is an answer of status 429 (or 403,
 // 503), never an error, which API Gateway would turn into a 502. All counting is
 // done before the answer is returned, since nothing runs while Lambda keeps the
 // instance frozen. Everything here is safe for concurrent use: an instance may run
@@ -38,4 +39,13 @@
 //     resource "/users/{proxy+}"), so that [handler.ByRoute] counts by it. It is
 //     empty for $default, for Function URLs and for load balancers.
 //   - The context is that of the invocation, whose deadline is the function's timeout.
+//     With it go the claims that [handler.ByClaim] counts by: what the event has of an
+//     authorizer, never a header. [Event] finds the event itself.
+//
+// # Streaming
+//
+// An answer is collected and returned at once. For a Function URL whose InvokeMode is
+// RESPONSE_STREAM put the guard inside aws-lambda-go's lambdaurl:
+// lambdaurl.Start(guard.Handler(mux)). Its requests have the source address as
+// RemoteAddr too, but neither claims nor, as of v1.55.1, the Cookie header.
 package lambda

@@ -27,6 +27,7 @@ type eventContext struct {
 	Stage        string         `json:"stage"`
 	DomainName   string         `json:"domainName"`
 	ConnectionID string         `json:"connectionId"` // of WebSocket APIs
+	Authorizer   any            `json:"authorizer"`
 	HTTP         *eventHTTP     `json:"http"`
 	Identity     *eventIdentity `json:"identity"`
 	ELB          *struct{}      `json:"elb"`
@@ -37,8 +38,18 @@ type eventHTTP struct {
 	SourceIP string `json:"sourceIp"`
 }
 
+// eventIdentity takes what only claims need as it comes: none of it may make an event
+// unreadable.
 type eventIdentity struct {
-	SourceIP string `json:"sourceIp"`
+	SourceIP      string `json:"sourceIp"`
+	AccessKey     any    `json:"accessKey"`
+	AccountID     any    `json:"accountId"`
+	Caller        any    `json:"caller"`
+	User          any    `json:"user"`
+	UserARN       any    `json:"userArn"`
+	APIKeyID      any    `json:"apiKeyId"`
+	CognitoID     any    `json:"cognitoIdentityId"`
+	CognitoPoolID any    `json:"cognitoIdentityPoolId"`
 }
 
 // shape is one of the four forms in which Lambda hands on an HTTP request.

@@ -2,12 +2,15 @@ package lambda_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sallyport/sallyport/handler"
 	"github.com/sallyport/sallyport/lambda"
@@ -82,4 +85,65 @@ func ExampleHTTP() {
 	fmt.Printf("%s\n", answer)
 	// Output:
 	// {"statusCode":200,"headers":{"Content-Type":"text/plain; charset=utf-8","Ratelimit":"\"contact-form\";r=1;t=600","Ratelimit-Policy":"\"contact-form\";q=2;w=600"},"multiValueHeaders":{},"body":"hello, world","cookies":[]}
+}
+
+// What a guard decides, as metrics in CloudWatch: the function's log is enough.
+func ExampleEMF() {
+	store, err := memory.New(memory.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics := lambda.EMF(os.Stdout)
+	guard, err := handler.New(handler.Config{
+		Store:    store,
+		ClientIP: handler.Direct(),
+		Policies: []handler.Policy{{Name: "login", Limit: stores.FixedWindow(5, time.Minute), Key: handler.ByIP()}},
+		Observe:  metrics,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	function := lambda.HTTP(guard.Handler(http.NotFoundHandler()))
+	// With the option the last counts are written too, where an extension is registered:
+	//
+	//	flush := func() { metrics(context.Background(), handler.Verdict{}) }
+	//	lambda.Start(function, awslambda.WithEnableSIGTERM(flush))
+	_ = function
+}
+
+// A function that answers requests and works off a queue: the queue's messages pass
+// uncounted.
+func ExampleRaw() {
+	function := lambda.Raw(exampleGuard(), awslambda.NewHandler(func(_ context.Context, ev json.RawMessage) (any, error) {
+		return map[string]any{"statusCode": 200, "body": fmt.Sprint(len(ev), " bytes")}, nil
+	}))
+	// lambda.Start(function)
+
+	request := `{"version":"2.0","requestContext":{"http":{"method":"GET","sourceIp":"203.0.113.9"}}}`
+	for _, event := range []string{request, request, request, `{"Records":[{"eventSource":"aws:sqs"}]}`} {
+		answer, err := function.Invoke(context.Background(), []byte(event))
+		if err != nil {
+			log.Fatal(err)
+		}
+		var status struct{ StatusCode int }
+		if err := json.Unmarshal(answer, &status); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(status.StatusCode)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+	// 200
+}
+
+// A key that only the event has.
+func ExampleEvent() {
+	byTenant := handler.ByFunc(func(r *http.Request) string {
+		ev, _ := lambda.Event(r.Context()).(events.APIGatewayV2HTTPRequest)
+		return ev.StageVariables["tenant"]
+	})
+	fmt.Println(byTenant)
+	// Output: func
 }

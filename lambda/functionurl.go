@@ -27,7 +27,9 @@ func FunctionURL(g *handler.Guard, next func(context.Context, events.LambdaFunct
 				HTTP:       &eventHTTP{Method: ev.RequestContext.HTTP.Method, SourceIP: ev.RequestContext.HTTP.SourceIP},
 			},
 		}
-		r := e.payload2().request(ctx)
+		p := e.payload2()
+		p.claims = functionURLClaims(ev.RequestContext.Authorizer)
+		r := p.request(withEvent(ctx, &ev))
 		setBody(r, ev.Body, ev.IsBase64Encoded)
 		rec := guard.ask(r)
 		if rec.allowed == nil {

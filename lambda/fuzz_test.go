@@ -1,6 +1,7 @@
 package lambda_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sallyport/sallyport/handler"
+	"github.com/sallyport/sallyport/lambda"
 	"github.com/sallyport/sallyport/stores"
 )
 
@@ -36,6 +38,13 @@ func FuzzInvoke(f *testing.F) {
 		for _, e := range entries() {
 			handlers = append(handlers, e.typed(newGuard(t, stores.Limit{Quota: 1, Window: fivePerHour.Window}), ignore))
 		}
+		if _, err := handlers[0].Invoke(context.Background(), payload); err == nil {
+			// What HTTP takes for a request, Raw counts.
+			handlers[0] = plain(newGuard(t, stores.Limit{Quota: 1, Window: fivePerHour.Window}), ignore)
+			handlers = append(handlers, lambda.Raw(newGuard(t, stores.Limit{Quota: 1, Window: fivePerHour.Window}), handlerFunc(func(context.Context, []byte) ([]byte, error) {
+				return []byte(`{"statusCode":200,"headers":null}`), nil
+			})))
+		}
 		for _, h := range handlers {
 			passed := 0
 			for range 3 {
@@ -56,6 +65,46 @@ func FuzzInvoke(f *testing.F) {
 				continue
 			}
 			require.LessOrEqual(t, passed, 1)
+		}
+	})
+}
+
+// Whatever the handler behind Raw answers, nothing panics, what it said stays, and no
+// map that a load balancer reads is null.
+func FuzzRawAnswer(f *testing.F) {
+	f.Add([]byte(`{"statusCode":200,"headers":{"a":"b","ratelimit":"\"x\";r=1"},"body":"\u0000<\ud800"}`))
+	f.Add([]byte(`{"statusCode":200,"headers":null,"multiValueHeaders":{"a":null},"cookies":[null]}`))
+	f.Add([]byte(`{"headers":{}}`))
+	f.Add([]byte(` [1, {"statusCode":200}]`))
+	type open = map[string]json.RawMessage
+	var payloads [][]byte
+	for _, e := range entries() {
+		payloads = append(payloads, encode(f, e.from(awsEvent(f, e.file), "203.0.113.9", "")))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		for _, payload := range payloads {
+			h := lambda.Raw(newGuard(t, fivePerHour), handlerFunc(func(context.Context, []byte) ([]byte, error) {
+				return bytes.Clone(answer), nil
+			}))
+			got, err := h.Invoke(context.Background(), payload)
+			require.NoError(t, err)
+			if bytes.Equal(answer, got) {
+				continue
+			}
+			var before, after open
+			require.NoError(t, json.Unmarshal(answer, &before))
+			require.NoError(t, json.Unmarshal(got, &after))
+			for name, value := range before {
+				switch name {
+				case "headers", "multiValueHeaders", "cookies":
+					require.NotEqual(t, "null", string(after[name]), "%s", got)
+				default:
+					want := new(bytes.Buffer)
+					require.NoError(t, json.Compact(want, value))
+					require.Equal(t, want.String(), string(after[name]), name)
+				}
+			}
+			require.Contains(t, string(got), `\"test\";r=4`)
 		}
 	})
 }

@@ -38,26 +38,20 @@ func (h *httpHandler) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	if h.next == nil {
 		return nil, errNoHandler
 	}
-	var e event
 	// Why it could not be decoded is not repeated: it may quote the event.
-	if err := json.Unmarshal(payload, &e); err != nil {
-		e = event{}
+	e, err := decode(payload)
+	if err != nil {
+		e = &event{}
 	}
-	var p *parts
 	form := e.shape()
-	switch form {
-	case shapeHTTPAPI:
-		p = e.httpAPI()
-	case shapeFunctionURL:
-		p = e.payload2()
-	case shapeREST:
-		p = e.rest()
-	case shapeALB:
-		p = e.alb()
-	default:
+	p := e.parts(form)
+	if p == nil {
 		return nil, errShape("an HTTP request of an HTTP API, a REST API, a Function URL or an Application Load Balancer")
 	}
-	r := p.request(ctx)
+	behind := &undecoded{payload: payload, form: form}
+	defer behind.forget()
+	p.claims = e.claims()
+	r := p.request(withEvent(ctx, behind))
 	rec := newRecorder(r.Method)
 	if body, ok := e.decodedBody(); ok {
 		setBody(r, body, false)
@@ -67,6 +61,34 @@ func (h *httpHandler) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	} else {
 		http.Error(rec, "the body is not valid base64", http.StatusBadRequest)
 	}
+	return rec.marshal(form, e.multi())
+}
+
+// decode reads an event. With an error of type [*json.UnmarshalTypeError] the event
+// holds all that could be read.
+func decode(payload []byte) (*event, error) {
+	e := new(event)
+	return e, json.Unmarshal(payload, e)
+}
+
+// parts reads the request out of an event of this form; nil for shapeNone.
+func (e *event) parts(form shape) *parts {
+	switch form {
+	case shapeHTTPAPI:
+		return e.httpAPI()
+	case shapeFunctionURL:
+		return e.payload2()
+	case shapeREST:
+		return e.rest()
+	case shapeALB:
+		return e.alb()
+	}
+	return nil
+}
+
+// marshal returns the answer in the form that the platform reads. multi is for load
+// balancers: whether the event came with multi-value headers.
+func (rec *recorder) marshal(form shape, multi bool) ([]byte, error) {
 	switch form {
 	case shapeHTTPAPI:
 		return marshal(rec.httpAPI())
@@ -75,7 +97,7 @@ func (h *httpHandler) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	case shapeREST:
 		return marshal(rec.rest())
 	default:
-		return marshal(rec.alb(e.multi()))
+		return marshal(rec.alb(multi))
 	}
 }
 

@@ -34,7 +34,9 @@ func HTTPAPI(g *handler.Guard, next func(context.Context, events.APIGatewayV2HTT
 				HTTP: &eventHTTP{Method: ev.RequestContext.HTTP.Method, SourceIP: ev.RequestContext.HTTP.SourceIP},
 			},
 		}
-		r := e.httpAPI().request(ctx)
+		p := e.httpAPI()
+		p.claims = httpAPIClaims(ev.RequestContext.Authorizer)
+		r := p.request(withEvent(ctx, &ev))
 		setBody(r, ev.Body, ev.IsBase64Encoded)
 		rec := guard.ask(r)
 		if rec.allowed == nil {

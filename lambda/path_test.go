@@ -14,7 +14,7 @@ import (
 
 const ownDomain = "id.execute-api.eu-central-1.amazonaws.com"
 
-// B75: stage and base path are off, once.
+// Stage and base path are off, once.
 func TestPaths(t *testing.T) {
 	for _, c := range []struct {
 		shape, route, path, stage, domain string
@@ -92,7 +92,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// B75: one route has one budget, whatever stands before or in its path.
+// One route has one budget, whatever stands before or in its path.
 func TestOneBudgetForARoute(t *testing.T) {
 	byRoute := func(t *testing.T, e entry, set func(ev object, path, route string) object) {
 		for _, wrap := range []wrapping{e.typed, plain} {
@@ -116,7 +116,7 @@ func TestOneBudgetForARoute(t *testing.T) {
 	})
 }
 
-// B75: an exemption holds with stage and base path, and does not widen.
+// An exemption holds with stage and base path, and does not widen.
 func TestExemptions(t *testing.T) {
 	exempt := func(t *testing.T, path, stage, domain string) bool {
 		store := newCounting(t)

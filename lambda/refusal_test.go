@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// B01, B02, B69, B71: whatever the client claims, the sixth request is refused in the
+// Whatever the client claims, the sixth request is refused in the
 // form that the platform reads, and nobody else is.
 func TestRefusal(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {

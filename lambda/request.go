@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sallyport/sallyport/internal/claims"
 )
 
 const forwardedFor = "X-Forwarded-For"
@@ -25,6 +27,7 @@ type parts struct {
 	source  string // the platform's source address
 	domain  string // Host where no header says it
 	header  http.Header
+	claims  claims.Lookup // of an authorizer; nil: none
 }
 
 // request makes the request of p. The body is the caller's to add.
@@ -56,7 +59,7 @@ func (p *parts) request(ctx context.Context) *http.Request {
 		RequestURI: uri,
 		Pattern:    p.pattern,
 	}
-	return r.WithContext(ctx)
+	return r.WithContext(claims.With(ctx, p.claims))
 }
 
 // setBody gives r the body of an event without decoding what nobody reads. A body

@@ -64,7 +64,7 @@ func TestRemoteAddr(t *testing.T) {
 	})
 }
 
-// B04: a load balancer may be told to write the client's port.
+// A load balancer may be told to write the client's port.
 func TestLoadBalancerWithPorts(t *testing.T) {
 	for _, e := range entries()[3:] {
 		for _, chain := range []string{"203.0.113.9:%d", "[2001:db8::9]:%d"} {
@@ -90,7 +90,7 @@ func TestLoadBalancerWithPorts(t *testing.T) {
 	}
 }
 
-// B72: a key finds a header under every spelling, and a second spelling is no second
+// A key finds a header under every spelling, and a second spelling is no second
 // budget.
 func TestHeaderSpellings(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {
@@ -119,7 +119,7 @@ func TestHeaderSpellings(t *testing.T) {
 	})
 }
 
-// B13: what differs counts apart, whatever an event may hold that no server would let
+// What differs counts apart, whatever an event may hold that no server would let
 // through; half a surrogate pair, which is no text at all, is one for all.
 func TestAwkwardValues(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {
@@ -143,7 +143,7 @@ func TestAwkwardValues(t *testing.T) {
 	})
 }
 
-// B71: the cookies array is the Cookie header.
+// The cookies array is the Cookie header.
 func TestCookies(t *testing.T) {
 	ways(t, func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler) {
 		withCookie := func(session string) object {
@@ -170,7 +170,7 @@ func TestCookies(t *testing.T) {
 	})
 }
 
-// B74: a key reads the body, not its encoding; what is broken is an error to the
+// A key reads the body, not its encoding; what is broken is an error to the
 // reader and to nobody else.
 func TestBodies(t *testing.T) {
 	form := "email=a%40b.c&bin=\x00\xff"

@@ -31,7 +31,9 @@ func RESTAPI(g *handler.Guard, next func(context.Context, events.APIGatewayProxy
 				Identity: &eventIdentity{SourceIP: ev.RequestContext.Identity.SourceIP},
 			},
 		}
-		r := e.rest().request(ctx)
+		p := e.rest()
+		p.claims = restClaims(ev.RequestContext.Authorizer, &ev.RequestContext.Identity)
+		r := p.request(withEvent(ctx, &ev))
 		setBody(r, ev.Body, ev.IsBase64Encoded)
 		rec := guard.ask(r)
 		if rec.allowed == nil {

@@ -38,6 +38,20 @@ func (s *countingStore) Take(ctx context.Context, hit stores.Hit) (stores.Decisi
 	return d, err
 }
 
+// TakeAll asks hit by hit: the one of memory would pass by what this double does.
+func (s *countingStore) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Decision) (int, error) {
+	for i, hit := range hits {
+		d, err := s.Take(ctx, hit)
+		if err != nil {
+			return i, err
+		}
+		if out[i] = d; !d.Allowed {
+			return i + 1, nil
+		}
+	}
+	return len(hits), nil
+}
+
 func newCounting(t testing.TB) *countingStore {
 	m, err := memory.New(memory.Config{})
 	require.NoError(t, err)
@@ -230,11 +244,21 @@ func plain(g *handler.Guard, seen func(context.Context, any)) awslambda.Handler 
 
 func ignore(context.Context, any) {}
 
-// ways runs f for each form of events, through the typed wrapper and through HTTP.
+// raw is the typed function behind Raw. The guard that the typed wrapper wants lets all
+// pass and shows nothing.
+func raw(t testing.TB, e entry) func(*handler.Guard, func(context.Context, any)) awslambda.Handler {
+	open := newGuard(t, stores.FixedWindow(1<<30, time.Hour), func(cfg *handler.Config) { cfg.Headers = handler.HeadersOff })
+	return func(g *handler.Guard, seen func(context.Context, any)) awslambda.Handler {
+		return lambda.Raw(g, e.typed(open, seen))
+	}
+}
+
+// ways runs f for each form of events, through the typed wrapper, HTTP and Raw.
 func ways(t *testing.T, f func(t *testing.T, e entry, wrap func(*handler.Guard, func(context.Context, any)) awslambda.Handler)) {
 	for _, e := range entries() {
 		t.Run(e.name+"/typed", func(t *testing.T) { f(t, e, e.typed) })
 		t.Run(e.name+"/http", func(t *testing.T) { f(t, e, plain) })
+		t.Run(e.name+"/raw", func(t *testing.T) { f(t, e, raw(t, e)) })
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sallyport/sallyport/handler"
@@ -59,6 +60,15 @@ func runFunction(name string) {
 			}
 			return events.APIGatewayV2HTTPResponse{StatusCode: 200, Body: "hello"}, nil
 		}))
+	}
+	hello := func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return events.APIGatewayV2HTTPResponse{StatusCode: 200, Body: "hello"}, nil
+	}
+	switch name {
+	case "raw typed":
+		lambda.Start(lambda.Raw(g, awslambda.NewHandler(hello)))
+	case "raw own":
+		lambda.Start(lambda.Raw(g, typed[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse](hello)))
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })

@@ -221,3 +221,17 @@ func (l *logged) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// TakeAll asks hit by hit: the one of memory would pass by what this double does.
+func (s *sharedStore) TakeAll(ctx context.Context, hits []stores.Hit, out []stores.Decision) (int, error) {
+	for i, hit := range hits {
+		d, err := s.Take(ctx, hit)
+		if err != nil {
+			return i, err
+		}
+		if out[i] = d; !d.Allowed {
+			return i + 1, nil
+		}
+	}
+	return len(hits), nil
+}
