@@ -20,7 +20,7 @@ import (
 const maxBody = 64 << 10
 
 // mailTime is what is left of the server's WriteTimeout, with a margin, after the
-// slowest body and the slowest store.
+// slowest body, the slowest store, which is asked twice, and the slowest captcha.
 const mailTime = 6 * time.Second
 
 // Bounds of the fields, in characters; those of an address are RFC 5321's.
@@ -53,10 +53,8 @@ func (m logMailer) Send(ctx context.Context, message Message) error {
 	return nil
 }
 
-// contact answers POST /contact.
-type contact struct{ mailer Mailer }
-
-func (c contact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// contact answers POST /contact, behind the form's own checks.
+func (s *site) contact(w http.ResponseWriter, r *http.Request) {
 	form, status := readForm(w, r)
 	if status != 0 {
 		showFailure(w, r, status)
@@ -64,16 +62,16 @@ func (c contact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	message, faults := check(form)
 	if len(faults) > 0 {
-		showFaults(w, r, http.StatusUnprocessableEntity, message, faults)
+		s.showFaults(w, r, http.StatusUnprocessableEntity, message, faults)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), mailTime)
 	defer cancel()
-	if err := c.mailer.Send(ctx, message); err != nil {
+	if err := s.mailer.Send(ctx, message); err != nil {
 		// Not why: the error may quote the address. And the hit is not given back, or
 		// whoever finds that mail fails could have it tried without a limit.
 		slog.ErrorContext(r.Context(), "contact form: a message could not be sent")
-		showFaults(w, r, http.StatusBadGateway, message, []fault{{"", "Your message could not be sent just now. Please try again."}})
+		s.showFaults(w, r, http.StatusBadGateway, message, []fault{{"", "Your message could not be sent just now. Please try again."}})
 		return
 	}
 	showThanks(w, r)

@@ -36,17 +36,25 @@ func (m *recorder) Send(ctx context.Context, message Message) error {
 	return m.err
 }
 
-// newSite is the program's handler over a limit that stays out of the way.
-func newSite(t testing.TB, mailer Mailer) http.Handler {
+// testSite is the program's handler with a limit that stays out of the way, and no fill
+// time.
+func testSite(t testing.TB, mailer Mailer, change ...func(*config)) http.Handler {
 	store, err := memory.New(memory.Config{})
 	require.NoError(t, err)
-	guard, err := handler.New(handler.Config{
-		Store:    store,
-		ClientIP: handler.Direct(),
-		Policies: []handler.Policy{{Name: "contact-form", Limit: stores.FixedWindow(1<<20, time.Hour), Key: handler.ByIP()}},
-	})
+	c := config{
+		store:    store,
+		clientIP: handler.Direct(),
+		limit:    stores.FixedWindow(1<<20, time.Hour),
+		secret:   []byte(formSecretOfTests),
+		minFill:  -1,
+		mailer:   mailer,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	site, err := newSite(c)
 	require.NoError(t, err)
-	return routes(guard, mailer)
+	return site
 }
 
 func ask(site http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
@@ -62,12 +70,13 @@ func ask(site http.Handler, method, target, body string, header ...string) *http
 
 // largeForm is a body of size bytes that is valid but for its size.
 func largeForm(size int) string {
-	head := "name=Ada&email=ada%40example.com&message="
+	head := hidden() + "&name=Ada&email=ada%40example.com&message="
 	return head + strings.Repeat("x", size-len(head))
 }
 
-func fields(name, email, message string) string {
-	return url.Values{"name": {name}, "email": {email}, "message": {message}}.Encode()
+// send posts a body together with the hidden part of the form.
+func send(site http.Handler, target, body string, header ...string) *httptest.ResponseRecorder {
+	return ask(site, "POST", target, hidden()+"&"+body, header...)
 }
 
 func TestContactAccepts(t *testing.T) {
@@ -75,23 +84,24 @@ func TestContactAccepts(t *testing.T) {
 		name, body string
 		want       Message
 	}{
-		{"plain", goodForm, Message{"Ada", "ada@example.com", "Hello"}},
+		{"plain", goodFields, Message{"Ada", "ada@example.com", "Hello"}},
 		{"blanks around", fields("  Ada ", " ada@example.com\t", "\r\n Hello \r\n"), Message{"Ada", "ada@example.com", "Hello"}},
 		{"lines", fields("Ada", "ada@example.com", "a\r\n\r\nb\tc"), Message{"Ada", "ada@example.com", "a\n\nb\tc"}},
 		{"other scripts", fields("Ærøskøbing 李", "ada@example.com", "שלום 👋🏽"), Message{"Ærøskøbing 李", "ada@example.com", "שלום 👋🏽"}},
 		{"plus sign", fields("Ada", "ada+x@example.com", "1+1"), Message{"Ada", "ada+x@example.com", "1+1"}},
 		{"markup", fields("<b>", "ada@example.com", "</textarea><script>"), Message{"<b>", "ada@example.com", "</textarea><script>"}},
-		{"more fields", goodForm + "&more=1", Message{"Ada", "ada@example.com", "Hello"}},
+		{"more fields", goodFields + "&more=1", Message{"Ada", "ada@example.com", "Hello"}},
 		{"largest", largest(), Message{strings.Repeat("न", maxName), "a@" + strings.Repeat("例", maxEmail-2), strings.Repeat("न", maxText)}},
 		{"lines that browsers count once", fields("Ada", "ada@example.com", "x"+strings.Repeat("\r\n", maxText-2)+"x"), Message{"Ada", "ada@example.com", "x" + strings.Repeat("\n", maxText-2) + "x"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			mailer := &recorder{}
-			w := ask(newSite(t, mailer), "POST", "/contact", test.body, formType+"; charset=utf-8")
-			require.Equal(t, 200, w.Code, w.Body)
+			w := send(testSite(t, mailer), "/contact", test.body, formType+"; charset=utf-8")
+			require.Equal(t, sent, w.Code, w.Body)
 			require.Equal(t, []Message{test.want}, mailer.got)
-			require.Contains(t, w.Body.String(), "<h1>Thank you</h1>")
+			require.Equal(t, "/thanks", w.Header().Get("Location"), "so that a reload sends nothing again")
+			require.Empty(t, w.Body.String())
 			require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 			require.Equal(t, "Accept", w.Header().Get("Vary"))
 			requireSecure(t, w.Header())
@@ -123,19 +133,19 @@ func TestContactRefuses(t *testing.T) {
 		{"long name", fields(strings.Repeat("x", maxName+1), "ada@example.com", "Hello"), 422, map[string]string{"name": "too long"}, []string{strings.Repeat("x", maxName+1)}},
 		{"long address", fields("Ada", strings.Repeat("x", maxEmail-1)+"@x", "Hello"), 422, map[string]string{"email": "too long"}, nil},
 		{"long message", fields("Ada", "ada@example.com", strings.Repeat("x", maxText+1)), 422, map[string]string{"message": "too long"}, []string{strings.Repeat("x", maxText+1)}},
-		{"a field twice", goodForm + "&email=b%40example.com", 422, map[string]string{"email": "more than once"}, []string{`value="Ada"`}},
+		{"a field twice", goodFields + "&email=b%40example.com", 422, map[string]string{"email": "more than once"}, []string{`value="Ada"`}},
 		{"markup", fields(`"><script>alert(1)</script>`, `'"&<`, "</textarea><script>alert(1)</script>"), 422, map[string]string{"email": "name@example.com"},
 			[]string{`value="&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"`, `value="&#39;&#34;&amp;&lt;"`, "\n&lt;/textarea&gt;&lt;script&gt;alert(1)&lt;/script&gt;</textarea>"}},
 		{"damaged", "name=%zz", 400, nil, nil},
 		{"semicolons", "name=a;email=b", 400, nil, nil},
-		{"as large as the bound", largeForm(maxBody), 422, map[string]string{"message": "too long"}, nil},
-		{"too large", largeForm(maxBody + 1), 413, nil, nil},
+		{"as large as the bound", largeForm(maxBody)[len(hidden())+1:], 422, map[string]string{"message": "too long"}, nil},
+		{"too large", largeForm(maxBody + 1)[len(hidden())+1:], 413, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			mailer := &recorder{}
-			site := newSite(t, mailer)
-			page := ask(site, "POST", "/contact?name=Query&message=Query", test.body, formType)
+			site := testSite(t, mailer)
+			page := send(site, "/contact?name=Query&message=Query", test.body, formType)
 			require.Equal(t, test.status, page.Code)
 			require.Equal(t, "text/html; charset=utf-8", page.Header().Get("Content-Type"))
 			require.NotContains(t, page.Body.String(), "Query", "fields in the URL are not read")
@@ -146,7 +156,7 @@ func TestContactRefuses(t *testing.T) {
 				require.Contains(t, page.Body.String(), text)
 			}
 
-			document := ask(site, "POST", "/contact", test.body, formType, "Accept: application/json, text/plain, */*")
+			document := send(site, "/contact", test.body, formType, "Accept: application/json, text/plain, */*")
 			require.Equal(t, test.status, document.Code)
 			require.Equal(t, "application/problem+json", document.Header().Get("Content-Type"))
 			var problem struct {
@@ -169,37 +179,43 @@ func TestContactRefuses(t *testing.T) {
 }
 
 func TestContactMediaTypes(t *testing.T) {
-	site := newSite(t, &recorder{})
-	for _, kind := range []string{"", "text/plain", "application/json", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded; =", "application/x-www-form-urlencoded, text/plain"} {
-		w := ask(site, "POST", "/contact", goodForm, "Content-Type: "+kind)
+	site := testSite(t, &recorder{})
+	for _, kind := range []string{"", "text/plain", "application/json", "application/x-www-form-urlencoded; =", "application/x-www-form-urlencoded, text/plain"} {
+		w := send(site, "/contact", goodFields, "Content-Type: "+kind)
 		require.Equal(t, 415, w.Code, kind)
 	}
-	tests := []struct{ accept, want string }{
-		{"", "text/html; charset=utf-8"},
-		{"*/*", "text/html; charset=utf-8"},
-		{"text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"},
-		{"application/json", "application/json"},
-		{"Application/JSON, */*;q=0.1", "application/json"},
+	require.Equal(t, 400, send(site, "/contact", goodFields, "Content-Type: multipart/form-data; boundary=x").Code)
+	part := "--x\r\nContent-Disposition: form-data; name=\"form-token\"\r\n\r\n" + strings.Split(strings.TrimPrefix(hidden(), "form-token="), "&")[0] + "\r\n--x--\r\n"
+	require.Equal(t, 415, ask(site, "POST", "/contact", part, "Content-Type: multipart/form-data; boundary=x").Code, "this form has no files")
+	tests := []struct {
+		accept, want string
+		status       int
+	}{
+		{"", "", sent},
+		{"*/*", "", sent},
+		{"text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8", "", sent},
+		{"application/json", "application/json", 200},
+		{"Application/JSON, */*;q=0.1", "application/json", 200},
 	}
 	for _, test := range tests {
-		w := ask(site, "POST", "/contact", goodForm, formType, "Accept: "+test.accept)
-		require.Equal(t, 200, w.Code)
+		w := send(site, "/contact", goodFields, formType, "Accept: "+test.accept)
+		require.Equal(t, test.status, w.Code)
 		require.Equal(t, test.want, w.Header().Get("Content-Type"), test.accept)
 	}
-	require.JSONEq(t, `{"status":"received"}`, ask(site, "POST", "/contact", goodForm, formType, "Accept: application/json").Body.String())
+	require.JSONEq(t, `{"status":"received"}`, send(site, "/contact", goodFields, formType, "Accept: application/json").Body.String())
 }
 
 // A message that can't be sent is still in the form, and the cause is not shown.
 func TestMailerFails(t *testing.T) {
 	mailer := &recorder{err: errors.New("relay refused ada@example.com")}
-	site := newSite(t, mailer)
-	page := ask(site, "POST", "/contact", goodForm, formType)
+	site := testSite(t, mailer)
+	page := send(site, "/contact", goodFields, formType)
 	require.Equal(t, 502, page.Code)
 	require.Contains(t, page.Body.String(), "could not be sent")
 	require.Contains(t, page.Body.String(), `value="ada@example.com"`)
 	require.Contains(t, page.Body.String(), "\nHello</textarea>")
 	require.NotContains(t, page.Body.String(), "relay")
-	document := ask(site, "POST", "/contact", goodForm, formType, "Accept: application/json")
+	document := send(site, "/contact", goodFields, formType, "Accept: application/json")
 	require.Equal(t, 502, document.Code)
 	require.Contains(t, document.Body.String(), "could not be sent")
 }
@@ -214,9 +230,9 @@ func TestMailerOutlivesTheVisitor(t *testing.T) {
 		require.True(t, ok)
 		require.LessOrEqual(t, time.Until(end), mailTime)
 	}}
-	r := httptest.NewRequestWithContext(ctx, "POST", "/contact", strings.NewReader(goodForm))
+	r := httptest.NewRequestWithContext(ctx, "POST", "/contact", strings.NewReader(goodForm()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	newSite(t, mailer).ServeHTTP(httptest.NewRecorder(), r)
+	testSite(t, mailer).ServeHTTP(httptest.NewRecorder(), r)
 	require.Len(t, mailer.got, 1)
 }
 
@@ -231,7 +247,7 @@ func TestLogMailerKeepsNothing(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{goodForm, "", largest(), "name=a&name=b", "email=%22a%0D%0A%22%40b&name=%00", "message=%FF%C0%80", "name=\xdd&name", "email=a%40%5B1.2.3.4%5D"} {
+	for _, seed := range []string{goodFields, "", largest(), "name=a&name=b", "email=%22a%0D%0A%22%40b&name=%00", "message=%FF%C0%80", "name=\xdd&name", "email=a%40%5B1.2.3.4%5D"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -240,10 +256,10 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		message, faults := check(form)
-		page := formHTML(message, faults)
+		page := formHTML(message, faults, "", "")
 		require.True(t, utf8.ValidString(page))
 		// However it is filled in, the page has the same tags and attributes.
-		empty := formHTML(Message{}, faults)
+		empty := formHTML(Message{}, faults, "", "")
 		for _, mark := range []string{"<", ">", `"`, "'"} {
 			require.Equal(t, strings.Count(empty, mark), strings.Count(page, mark))
 		}

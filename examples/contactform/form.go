@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// formHTML returns the form, filled in with message. Each fault stands beside its
-// field, which names it for screen readers and is marked as invalid; the first one
-// gets the focus.
-func formHTML(message Message, faults []fault) string {
+// formHTML returns the form, filled in with message, around the hidden fields. Each
+// fault stands beside its field, which names it for screen readers and is marked as
+// invalid; the first one gets the focus.
+func formHTML(message Message, faults []fault, hidden, widget string) string {
 	var b strings.Builder
 	b.WriteString("<h1>Contact</h1>\n")
 	if len(faults) == 0 {
@@ -19,7 +19,7 @@ func formHTML(message Message, faults []fault) string {
 	} else {
 		b.WriteString("<p class=\"fault\" role=\"alert\">Your message has not been sent yet. Please check the marked fields.</p>\n")
 	}
-	b.WriteString("<form action=\"/contact\" method=\"post\">\n")
+	b.WriteString("<form action=\"/contact\" method=\"post\">\n" + hidden)
 	begin(&b, "name", "Name", faults)
 	fmt.Fprintf(&b, " type=\"text\" autocomplete=\"name\" maxlength=\"%d\" value=\"%s\">\n", maxName, html.EscapeString(message.Name))
 	begin(&b, "email", "E-mail", faults)
@@ -28,6 +28,7 @@ func formHTML(message Message, faults []fault) string {
 	// The line end after the tag is dropped by browsers; without it, they would drop
 	// one that was typed.
 	fmt.Fprintf(&b, " rows=\"8\" maxlength=\"%d\">\n%s</textarea>\n", maxText, html.EscapeString(message.Text))
+	b.WriteString(widget)
 	b.WriteString("<button type=\"submit\">Send message</button>\n</form>\n")
 	return b.String()
 }

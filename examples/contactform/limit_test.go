@@ -7,31 +7,35 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sallyport/sallyport/internal/upstashtest"
 )
 
 func TestSixthPostIsRefused(t *testing.T) {
 	p := start(t)
 	tests := []struct {
 		name, accept, contentType string
+		sent                      int
 	}{
-		{"a program", "*/*", "application/problem+json"},
-		{"a program that asks for JSON", "application/json", "application/problem+json"},
-		{"a person", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"},
+		{"a program", "*/*", "application/problem+json", sent},
+		{"a program that asks for JSON", "application/json", "application/problem+json", 200},
+		{"a person", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8", sent},
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			v := newVisitor(fmt.Sprintf("127.0.0.%d", 10+i))
 			for n := range 5 {
 				a := v.post(t, p, "Accept: "+test.accept)
-				require.Equal(t, 200, a.StatusCode, "post %d: %s", n+1, a.body)
+				require.Equal(t, test.sent, a.StatusCode, "post %d: %s", n+1, a.body)
 				require.Empty(t, a.Header.Get("Retry-After"))
-				require.Contains(t, a.Header.Get("RateLimit"), fmt.Sprintf(`"contact-form";r=%d;t=`, 4-n))
+				require.Empty(t, a.Header.Get("RateLimit"), "nor has what programs get")
 			}
 			for range 10 {
 				a := v.post(t, p, "Accept: "+test.accept)
@@ -47,7 +51,9 @@ func TestSixthPostIsRefused(t *testing.T) {
 				requireSecure(t, a.Header)
 				if test.contentType != "application/problem+json" {
 					require.Contains(t, a.body, "Please try again in 10 minutes.")
-					require.Contains(t, a.body, "go back")
+					require.Contains(t, a.body, `value="ada@example.com"`, "and nothing is lost")
+					require.Contains(t, a.body, "Hello</textarea>")
+					requireAccessible(t, a.body)
 					continue
 				}
 				var problem struct {
@@ -68,12 +74,12 @@ func TestSixthPostIsRefused(t *testing.T) {
 // requireSecure checks the headers that every answer has.
 func requireSecure(t testing.TB, h http.Header) {
 	t.Helper()
-	require.Equal(t, []string{contentSecurityPolicy}, h.Values("Content-Security-Policy"))
+	require.Equal(t, []string{contentSecurityPolicy(captcha{})}, h.Values("Content-Security-Policy"))
 	require.Equal(t, []string{"nosniff"}, h.Values("X-Content-Type-Options"))
 	require.Equal(t, []string{"same-origin"}, h.Values("Referrer-Policy"))
 }
 
-// B01 and B04: headers and ports are the client's own choice.
+// Headers and ports are the client's own choice.
 func TestForgedAddressChangesNothing(t *testing.T) {
 	p := start(t)
 	victim := "127.0.0.90"
@@ -86,7 +92,7 @@ func TestForgedAddressChangesNothing(t *testing.T) {
 				forged = victim
 			}
 			a := attacker.post(t, p, name+": "+forged, "Forwarded: for="+forged)
-			if a.StatusCode == 200 {
+			if a.StatusCode == sent {
 				passed++
 				continue
 			}
@@ -94,7 +100,7 @@ func TestForgedAddressChangesNothing(t *testing.T) {
 		}
 		require.Equal(t, 5, passed, name)
 	}
-	require.Equal(t, 200, newVisitor(victim).post(t, p).StatusCode, "the victim is still served")
+	require.Equal(t, sent, newVisitor(victim).post(t, p).StatusCode, "the victim is still served")
 }
 
 // On Cloud Run the last entry of X-Forwarded-For is the client, and what stands before
@@ -104,11 +110,11 @@ func TestOnCloudRun(t *testing.T) {
 	v := newVisitor("127.0.0.1")
 	for n := range 20 {
 		a := v.post(t, p, fmt.Sprintf("X-Forwarded-For: 198.51.100.%d, 203.0.113.7", n))
-		require.Equal(t, n < 5, a.StatusCode == 200, "post %d: %d", n+1, a.StatusCode)
+		require.Equal(t, n < 5, a.StatusCode == sent, "post %d: %d", n+1, a.StatusCode)
 	}
 	// Two lines are one list.
 	require.Equal(t, 429, v.post(t, p, "X-Forwarded-For: 198.51.100.99", "X-Forwarded-For: 203.0.113.7").StatusCode)
-	require.Equal(t, 200, v.post(t, p, "X-Forwarded-For: 203.0.113.7, 203.0.113.8").StatusCode)
+	require.Equal(t, sent, v.post(t, p, "X-Forwarded-For: 203.0.113.7, 203.0.113.8").StatusCode)
 
 	line, err := bufio.NewReader(strings.NewReader(p.log.String())).ReadBytes('\n')
 	require.NoError(t, err)
@@ -121,30 +127,30 @@ func TestOnCloudRun(t *testing.T) {
 	require.NotContains(t, entry["address"], "127.0.0.1", "all interfaces")
 }
 
-// Each POST counts, whatever is in it, and a caller who hangs up after it was counted
-// has not saved a hit.
+// Each post that the form takes counts, whatever is wrong with it.
 func TestEveryPostCounts(t *testing.T) {
+	old := url.Values{}
 	tests := []struct {
 		name string
 		send func(t *testing.T, v *visitor, p *program)
 	}{
 		{"invalid fields", func(t *testing.T, v *visitor, p *program) {
-			require.Equal(t, 422, v.do(t, "POST", p.url+"/contact", "name=x", formType).StatusCode)
+			require.Equal(t, 422, v.do(t, "POST", p.url+"/contact", "name=x&"+hidden(), formType).StatusCode)
 		}},
-		{"another content type", func(t *testing.T, v *visitor, p *program) {
-			require.Equal(t, 415, v.do(t, "POST", p.url+"/contact", "{}", "Content-Type: application/json").StatusCode)
+		{"damaged fields", func(t *testing.T, v *visitor, p *program) {
+			require.Equal(t, 400, v.do(t, "POST", p.url+"/contact", "name=%zz&"+hidden(), formType).StatusCode)
 		}},
-		{"no body", func(t *testing.T, v *visitor, p *program) {
-			require.Equal(t, 415, v.do(t, "POST", p.url+"/contact", "").StatusCode)
-		}},
-		{"too large a body", func(t *testing.T, v *visitor, p *program) {
-			require.Equal(t, 413, v.do(t, "POST", p.url+"/contact", largeForm(maxBody+1), formType).StatusCode)
-		}},
-		{"hanging up", func(t *testing.T, v *visitor, p *program) {
-			beginPost(t, v, p, 100).Close()
+		{"a token that is used up", func(t *testing.T, v *visitor, p *program) {
+			require.Equal(t, 409, v.do(t, "POST", p.url+"/contact", goodFields+"&"+old.Encode(), formType).StatusCode)
 		}},
 	}
 	p := start(t)
+	var err error
+	old, err = url.ParseQuery(hidden())
+	require.NoError(t, err)
+	for range 5 {
+		require.Equal(t, sent, newVisitor("127.0.0.2").do(t, "POST", p.url+"/contact", goodFields+"&"+old.Encode(), formType).StatusCode)
+	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			v := newVisitor(fmt.Sprintf("127.0.0.%d", 10+i))
@@ -156,8 +162,51 @@ func TestEveryPostCounts(t *testing.T) {
 	}
 }
 
+// What is no form, or a program's, reaches nothing that costs: it need not count, and it
+// does not use up what its sender may send.
+func TestRubbishReachesNothing(t *testing.T) {
+	store := upstashtest.New(t)
+	p := start(t, upstashEnv(store)...)
+	v := newVisitor("127.0.0.10")
+	post := func(body string, header ...string) int {
+		return v.do(t, "POST", p.url+"/contact", body, header...).StatusCode
+	}
+	for range 3 {
+		require.Equal(t, 415, post("{}", "Content-Type: application/json"))
+		require.Equal(t, 415, post(""))
+		require.Equal(t, 413, post(largeForm(maxBody+1), formType))
+		require.Equal(t, sent, post(goodFields, formType), "without a token: the decoy")
+		require.Equal(t, sent, post(goodForm()+"spam", formType), "in the honeypot, which comes last")
+		require.NoError(t, beginPost(t, v, p, 100).Close())
+	}
+	require.Zero(t, store.Requests())
+	require.Equal(t, sent, v.post(t, p).StatusCode)
+	require.NotZero(t, store.Requests())
+	require.Eventually(t, func() bool { return strings.Contains(p.log.String(), "a message came") }, patience, time.Millisecond)
+	require.Equal(t, 1, strings.Count(p.log.String(), "a message came"))
+}
+
+// Whoever sends all of it and hangs up has saved nothing, and his messages came: a person
+// may close the page at once.
+func TestHangingUpSavesNothing(t *testing.T) {
+	p := start(t)
+	v := newVisitor("127.0.0.10")
+	for range 20 {
+		body := goodForm()
+		conn := beginPost(t, v, p, len(body))
+		_, err := io.WriteString(conn, body)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+	came := func() int { return strings.Count(p.log.String(), "a message came") }
+	require.Eventually(t, func() bool { return came() == 5 }, patience, time.Millisecond)
+	require.Equal(t, 429, v.post(t, p).StatusCode)
+	require.Equal(t, sent, newVisitor("127.0.0.11").post(t, p).StatusCode)
+	require.Eventually(t, func() bool { return came() == 6 }, patience, time.Millisecond)
+}
+
 // beginPost sends the header of a post of size bytes and waits until the server
-// asks for its body, which it does after counting.
+// asks for its body.
 func beginPost(t *testing.T, v *visitor, p *program, size int) net.Conn {
 	t.Helper()
 	conn, err := v.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "127.0.0.1:"+p.port)
@@ -173,11 +222,11 @@ func beginPost(t *testing.T, v *visitor, p *program, size int) net.Conn {
 	return conn
 }
 
-// B23: probes pass while their sender is limited, and a refusal costs nothing else.
+// Probes pass while their sender is limited, and a refusal costs nothing else.
 func TestHealthIsNeverLimited(t *testing.T) {
 	p := start(t)
 	v := newVisitor("127.0.0.1")
-	require.Equal(t, map[int]int{200: 5, 429: 15}, v.flood(t, 20, p))
+	require.Equal(t, map[int]int{sent: 5, 429: 15}, v.flood(t, 20, p))
 	v.Transport.(*http.Transport).DisableKeepAlives = false
 	for range 1000 {
 		a := v.do(t, "GET", p.url+"/healthz", "")
@@ -201,6 +250,6 @@ func TestOtherSitesDontCount(t *testing.T) {
 		require.Equal(t, 403, a.StatusCode)
 		requireSecure(t, a.Header)
 	}
-	require.Equal(t, 200, v.post(t, p, "Sec-Fetch-Site: same-origin", "Origin: "+p.url).StatusCode)
-	require.Equal(t, map[int]int{200: 4, 429: 6}, v.flood(t, 10, p))
+	require.Equal(t, sent, v.post(t, p, "Sec-Fetch-Site: same-origin", "Origin: "+p.url).StatusCode)
+	require.Equal(t, map[int]int{sent: 4, 429: 6}, v.flood(t, 10, p))
 }

@@ -1,14 +1,26 @@
-// Contactform is a web server with one form, and a limit on how often one client may
-// send it. It runs on Cloud Run and anywhere else.
+// Contactform is a web server with one form, a limit on how often one client may send
+// it, and what keeps programs from filling it in. It runs on Cloud Run and anywhere else.
 //
 //	GET  /         the form
-//	POST /contact  sends it: 5 in 10 minutes from one client, then 429
+//	POST /contact  sends it: 5 in 10 minutes from one client, then 429; goes on to
+//	GET  /thanks   which a browser may reload without sending anything again
 //	GET  /healthz  for probes: never limited, asks no store
 //
 // It is configured by its environment:
 //
 //	PORT                      default 8080; 0 takes a free one, which the log names
 //	SALLYPORT_LIMIT           default "5/10m"; see stores.ParseLimit
+//	SALLYPORT_FORM_SECRET     signs the form; needed with a store and on Cloud Run, the same
+//	                          in all instances: openssl rand -hex 32. Else one is made up
+//	                          at each start, and pages that are open then send nothing
+//	SALLYPORT_MIN_FILL        how long a person needs at least to fill it in; default "2s",
+//	                          0 for tests
+//	SALLYPORT_CAPTCHA         "turnstile" or "hcaptcha"; default none. With
+//	SALLYPORT_CAPTCHA_SITEKEY and _SECRET. Keys that pass everybody, to try it out:
+//	                          turnstile 1x00000000000000000000AA and
+//	                          1x0000000000000000000000000000000AA; hcaptcha
+//	                          10000000-ffff-ffff-ffff-000000000001 and
+//	                          0x0000000000000000000000000000000000000000
 //	SALLYPORT_CLIENT_IP       how a client is known; see handler.ParseClientIP. Default
 //	                          "cloudrun" on Cloud Run, else "direct"
 //	SALLYPORT_KEY_SECRET      keys the hash of addresses in a shared store
@@ -70,16 +82,20 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// New wraps a shared store with a fallback, a breaker and remembered refusals.
-	guard, err := handler.New(handler.Config{
-		Store:    store,
-		ClientIP: clientIP,
-		Policies: []handler.Policy{{
-			Name:  "contact-form",
-			Limit: limit,
-			Key:   handler.ByIP(),
-		}},
-	})
+	_, alone := store.(*memory.Store)
+	secret, err := formSecret(alone)
+	if err != nil {
+		return err
+	}
+	fill, err := minFill()
+	if err != nil {
+		return err
+	}
+	captcha, err := openCaptcha()
+	if err != nil {
+		return err
+	}
+	site, err := newSite(config{store, clientIP, limit, secret, fill, captcha, logMailer{slog.Default()}})
 	if err != nil {
 		return err
 	}
@@ -92,39 +108,22 @@ func run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{
-		Handler: routes(guard, logMailer{slog.Default()}),
+		Handler: site,
 		// Bounds for clients that are slow, silent or excessive. WriteTimeout begins with
 		// the request's header, so it covers reading the body and asking the store too.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      20 * time.Second,
+		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
 	slog.Info("contact form: listening", "address", listener.Addr().String(), "store", storeName,
 		"limit", limit.String(), "client_ip", clientIP.String())
-	if _, alone := store.(*memory.Store); alone && onCloudRun() {
+	if alone && onCloudRun() {
 		slog.Warn("contact form: no store is configured, so each instance has a limit of its own; set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or SALLYPORT_TABLE")
 	}
 	slog.Warn("contact form: messages are logged by their length and not delivered; put a Mailer of your own into main.go")
 	return serve(ctx, server, listener)
-}
-
-// routes puts the guard before the one route that costs something. It counts before
-// the body is read, so that nonsense counts too.
-func routes(guard *handler.Guard, mailer Mailer) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", showForm)
-	mux.Handle("POST /contact", sameOrigin(guard.Handler(contact{mailer})))
-	mux.Handle("GET /contact", http.RedirectHandler("/", http.StatusSeeOther))
-	mux.HandleFunc("GET /healthz", healthy)
-	return secure(mux)
-}
-
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write([]byte("ok\n"))
 }
 
 // serve serves until ctx is done, and then lets the requests under way finish.

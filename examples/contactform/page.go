@@ -7,19 +7,28 @@ import (
 	"strings"
 )
 
-// showForm answers GET /. It may be kept by the browser, because one that is told
-// no-store forgets what was typed when the visitor goes back from a refusal.
-func showForm(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Cache-Control", "no-cache")
-	writePage(w, http.StatusOK, "Contact", formHTML(Message{}, nil))
+// showForm answers GET /. The browser may keep it, because one that is told no-store
+// forgets what was typed when the visitor goes back from a refusal; nobody else may,
+// because each visitor needs a token of his own.
+func (s *site) showForm(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "private, no-cache")
+	writePage(w, http.StatusOK, "Contact", formHTML(Message{}, nil, s.form.Fields(), s.captcha.widget))
 }
 
+// showThanks answers a message that came, and what programs send. A browser is sent on,
+// so that reloading the page it gets sends nothing again.
 func showThanks(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if wantsJSON(w, r) {
 		writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "received"})
 		return
 	}
+	w.Header().Set("Location", "/thanks")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func thanksPage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
 	writePage(w, http.StatusOK, "Thank you", `<h1>Thank you</h1>
 <p>Your message has been received.</p>
 <p><a href="/">Send another message</a></p>
@@ -28,7 +37,7 @@ func showThanks(w http.ResponseWriter, r *http.Request) {
 
 // showFaults answers with the form as it was filled in, and says what to change.
 // Only this browser may keep the page, for the same reason as in showForm.
-func showFaults(w http.ResponseWriter, r *http.Request, status int, message Message, faults []fault) {
+func (s *site) showFaults(w http.ResponseWriter, r *http.Request, status int, message Message, faults []fault) {
 	w.Header().Set("Cache-Control", "private, no-cache")
 	if wantsJSON(w, r) {
 		texts := make(map[string]string, len(faults))
@@ -43,7 +52,12 @@ func showFaults(w http.ResponseWriter, r *http.Request, status int, message Mess
 		writeProblem(w, status, detail, texts)
 		return
 	}
-	writePage(w, status, "Please check the form", formHTML(message, faults))
+	s.writeForm(w, r, status, "Please check the form", message, faults)
+}
+
+// writeForm shows the form once more, with the token that came while it is good.
+func (s *site) writeForm(w http.ResponseWriter, r *http.Request, status int, title string, message Message, faults []fault) {
+	writePage(w, status, title, formHTML(message, faults, s.form.FieldsAgain(r), s.captcha.widget))
 }
 
 // showFailure answers a body that is not what the form sends.

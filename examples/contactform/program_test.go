@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sallyport/sallyport/handler/form"
 )
 
 // patience is when a test stops waiting for what has to happen.
@@ -64,13 +66,18 @@ type program struct {
 	exited chan struct{}
 }
 
-// command is the program with an environment that holds only env, and PORT=0.
+// formSecretOfTests signs the forms of all programs under test, and those that the tests
+// make themselves, as if they had loaded the page.
+const formSecretOfTests = "the same in all instances of a test"
+
+// command is the program with an environment that holds only env, a free port, and what
+// lets a form be sent as soon as it was loaded.
 func command(t *testing.T, env ...string) (*exec.Cmd, *logged) {
 	t.Helper()
 	path, err := build()
 	require.NoError(t, err)
 	cmd := exec.Command(path)
-	cmd.Env = append([]string{"PORT=0"}, env...)
+	cmd.Env = append([]string{"PORT=0", "SALLYPORT_MIN_FILL=0", "SALLYPORT_FORM_SECRET=" + formSecretOfTests}, env...)
 	cmd.Dir = t.TempDir()
 	log := &logged{address: make(chan string, 1)}
 	cmd.Stderr = log
@@ -184,13 +191,38 @@ func (v *visitor) try(method, url, body string, header ...string) (answer, error
 
 const formType = "Content-Type: application/x-www-form-urlencoded"
 
-// goodForm is a body that the form accepts.
-var goodForm = url.Values{"name": {"Ada"}, "email": {"ada@example.com"}, "message": {"Hello"}}.Encode()
+// sent is the status of a message that came.
+const sent = http.StatusSeeOther
+
+// hidden is the part of the form that a browser sends along: a fresh token, and the
+// honeypot as it was.
+func hidden() string {
+	f, err := form.New(form.Config{ID: "contact", Secret: []byte(formSecretOfTests)})
+	if err != nil {
+		panic(err)
+	}
+	values := url.Values{}
+	for _, m := range regexp.MustCompile(`name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(f.Fields(), -1) {
+		values.Set(m[1], m[2])
+	}
+	return values.Encode()
+}
+
+// fields is a body with these fields and nothing else.
+func fields(name, email, message string) string {
+	return url.Values{"name": {name}, "email": {email}, "message": {message}}.Encode()
+}
+
+// goodFields are what the form accepts, and goodForm is a body with them. All of its
+// bodies are of one length.
+var goodFields = fields("Ada", "ada@example.com", "Hello")
+
+func goodForm() string { return goodFields + "&" + hidden() }
 
 // post sends the form.
 func (v *visitor) post(t testing.TB, p *program, header ...string) answer {
 	t.Helper()
-	return v.do(t, http.MethodPost, p.url+"/contact", goodForm, append(header, formType)...)
+	return v.do(t, http.MethodPost, p.url+"/contact", goodForm(), append(header, formType)...)
 }
 
 // flood posts n times to each of the programs, many at a time, and returns how often
@@ -207,7 +239,7 @@ func (v *visitor) flood(t *testing.T, n int, programs ...*program) map[int]int {
 			places <- struct{}{}
 			group.Go(func() {
 				defer func() { <-places }()
-				a, err := v.try(http.MethodPost, p.url+"/contact", goodForm, formType)
+				a, err := v.try(http.MethodPost, p.url+"/contact", goodForm(), formType)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+
+	"github.com/sallyport/sallyport/handler/form"
 )
 
 // style is the one style sheet. It is inside the page, and the policy below lets in
@@ -26,22 +28,23 @@ textarea { resize: vertical; }
 button { margin-top: 1.5rem; min-height: 2.75rem; padding: .5rem 1.25rem; border: 0; border-radius: .375rem; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 @media (forced-colors: active) { button { border: 1px solid; } }
+.trap { ` + form.OutOfSight + ` }
 `
 
-// contentSecurityPolicy allows what the pages need: their style, and to send the form
-// to where it came from.
-var contentSecurityPolicy = func() string {
+// contentSecurityPolicy allows what the pages need: their style, to send the form to
+// where it came from, and the captcha, if there is one.
+func contentSecurityPolicy(c captcha) string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-}()
+		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'" + c.sources
+}
 
 // secure sets headers for every answer. It stands outside of the guard, whose
 // refusals keep them.
-func secure(next http.Handler) http.Handler {
+func secure(next http.Handler, policy string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", contentSecurityPolicy)
+		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")
 		next.ServeHTTP(w, r)

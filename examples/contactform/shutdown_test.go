@@ -19,7 +19,8 @@ func TestSignalLetsRequestsFinish(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			p := start(t)
 			v := newVisitor("127.0.0.1")
-			conn := beginPost(t, v, p, len(goodForm))
+			body := goodForm()
+			conn := beginPost(t, v, p, len(body))
 			require.NoError(t, p.cmd.Process.Signal(signal))
 			require.Eventually(t, func() bool {
 				other, err := net.Dial("tcp", "127.0.0.1:"+p.port)
@@ -29,11 +30,11 @@ func TestSignalLetsRequestsFinish(t *testing.T) {
 				return err != nil
 			}, patience, time.Millisecond, "no new connections are taken")
 
-			_, err := io.WriteString(conn, goodForm)
+			_, err := io.WriteString(conn, body)
 			require.NoError(t, err)
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			require.NoError(t, err)
-			require.Equal(t, 200, resp.StatusCode)
+			require.Equal(t, sent, resp.StatusCode)
 			require.NoError(t, resp.Body.Close())
 			p.wait(t)
 			require.Equal(t, 0, p.cmd.ProcessState.ExitCode())
@@ -93,6 +94,18 @@ func TestImpossibleConfiguration(t *testing.T) {
 		{"no secret key", dynamo[:3], []string{"AWS_SECRET_ACCESS_KEY"}},
 		{"two stores", append(upstash[:2:2], dynamo...), []string{"two shared stores", "SALLYPORT_TABLE", "UPSTASH_REDIS_REST_URL"}},
 		{"half of one and the other", append(dynamo[:4:4], "KV_REST_API_TOKEN="+secret), []string{"two shared stores", "KV_REST_API_TOKEN"}},
+		{"a store without the form's secret", append(upstash[:2:2], "SALLYPORT_FORM_SECRET="), []string{"SALLYPORT_FORM_SECRET is missing"}},
+		{"Cloud Run without the form's secret", []string{"K_SERVICE=x", "SALLYPORT_FORM_SECRET="}, []string{"SALLYPORT_FORM_SECRET is missing"}},
+		{"short secret of the form", []string{"SALLYPORT_FORM_SECRET=short"}, []string{"Secret", "at least 16"}},
+		{"fill time in words", []string{"SALLYPORT_MIN_FILL=two"}, []string{"SALLYPORT_MIN_FILL", "two"}},
+		{"negative fill time", []string{"SALLYPORT_MIN_FILL=-1s"}, []string{"SALLYPORT_MIN_FILL"}},
+		{"fill time of days", []string{"SALLYPORT_MIN_FILL=48h"}, []string{"SALLYPORT_MIN_FILL"}},
+		{"no such captcha", []string{"SALLYPORT_CAPTCHA=guess", "SALLYPORT_CAPTCHA_SITEKEY=x", "SALLYPORT_CAPTCHA_SECRET=" + secret}, []string{"SALLYPORT_CAPTCHA", "hcaptcha"}},
+		{"captcha without a site key", []string{"SALLYPORT_CAPTCHA=turnstile", "SALLYPORT_CAPTCHA_SECRET=" + secret}, []string{"SALLYPORT_CAPTCHA_SITEKEY"}},
+		{"captcha without a secret", []string{"SALLYPORT_CAPTCHA=turnstile", "SALLYPORT_CAPTCHA_SITEKEY=x"}, []string{"SALLYPORT_CAPTCHA_SECRET"}},
+		{"captcha without a kind", []string{"SALLYPORT_CAPTCHA_SITEKEY=x", "SALLYPORT_CAPTCHA_SECRET=" + secret}, []string{"turnstile"}},
+		{"site key with markup", []string{"SALLYPORT_CAPTCHA=turnstile", "SALLYPORT_CAPTCHA_SITEKEY=\"><b>", "SALLYPORT_CAPTCHA_SECRET=" + secret}, []string{"SALLYPORT_CAPTCHA_SITEKEY"}},
+		{"secret of the captcha in quotes", []string{"SALLYPORT_CAPTCHA=turnstile", "SALLYPORT_CAPTCHA_SITEKEY=x", "SALLYPORT_CAPTCHA_SECRET='" + secret + "'"}, []string{"SALLYPORT_CAPTCHA", "quotes"}},
 		{"limit in words", []string{"SALLYPORT_LIMIT=five"}, []string{"SALLYPORT_LIMIT", "five"}},
 		{"limit of nothing", []string{"SALLYPORT_LIMIT=0/10m"}, []string{"SALLYPORT_LIMIT"}},
 		{"no such strategy", []string{"SALLYPORT_CLIENT_IP=guess"}, []string{"SALLYPORT_CLIENT_IP", "cloudrun"}},
