@@ -12,6 +12,7 @@ REAL = $(shell grep -lrE 'RealRedis|NewReal|Dynalite|Missing' --include=*_test.g
 FUZZTIME ?= 10s
 COUNT    ?= 6
 BENCH    ?= .
+FOR      ?= 5m
 
 # The race detector needs a C compiler; a machine that has Go alone tests without it.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -66,6 +67,14 @@ bench: ## Run the benchmarks; COUNT=6 BENCH=.
 .PHONY: attack
 attack: ## Measure what it costs to have an offender forgotten; a minute or two
 	$(GO) run ./internal/attack
+
+.PHONY: sim
+sim: ## Simulate outages beside plain limiters; a minute or two
+	$(GO) test ./internal/sim -count=1 -v -run TestTable -table
+
+.PHONY: soak
+soak: redis-server ## Abuse the form for FOR=5m while Redis comes and goes
+	$(GO) run ./internal/soak -for $(FOR)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while; FUZZTIME=10s

@@ -13,17 +13,21 @@ import (
 var imports = map[string][]string{
 	"":                 nil,
 	"stores":           nil,
-	"stores/memory":    {"stores", "internal/clock", "internal/table"},
-	"stores/upstash":   {"stores", "internal/clock", "internal/fault", "internal/table"},
-	"stores/dynamo":    {"stores", "internal/fault", "internal/table", "github.com/aws/aws-sdk-go-v2/", "github.com/aws/smithy-go/"},
-	"stores/failover":  {"stores", "stores/memory", "internal/clock", "internal/fault", "internal/table"},
+	"stores/memory":    {"stores", "internal/clock", "internal/meter", "internal/table"},
+	"stores/upstash":   {"stores", "internal/clock", "internal/fault", "internal/meter", "internal/table"},
+	"stores/dynamo":    {"stores", "internal/fault", "internal/meter", "internal/table", "github.com/aws/aws-sdk-go-v2/", "github.com/aws/smithy-go/"},
+	"stores/failover":  {"stores", "stores/memory", "internal/clock", "internal/fault", "internal/meter", "internal/table"},
 	"stores/storetest": {"stores"},
-	"handler":          {"stores", "stores/failover", "stores/memory", "golang.org/x/text/unicode/norm"},
-	"lambda":           {"handler", "github.com/aws/aws-lambda-go/"},
+	"handler":          {"stores", "stores/failover", "stores/memory", "internal/claims", "golang.org/x/text/unicode/norm"},
+	"handler/form":     {"handler", "stores", "stores/memory"},
+	"handler/webhook":  {"handler", "stores", "stores/memory"},
+	"lambda":           {"handler", "stores", "internal/claims", "github.com/aws/aws-lambda-go/"},
 	// What the shipped packages share knows none of them.
-	"internal/clock": nil,
-	"internal/fault": nil,
-	"internal/table": nil,
+	"internal/claims": nil,
+	"internal/clock":  nil,
+	"internal/fault":  nil,
+	"internal/meter":  {"stores"},
+	"internal/table":  nil,
 }
 
 // Whoever adds a package finds its place here.
@@ -79,6 +83,8 @@ func TestLinkedPackages(t *testing.T) {
 		"./stores/upstash":  {sdk, events},
 		"./stores/dynamo":   {events, sdk + "/config", sdk + "/feature", module + "/stores/upstash"},
 		"./handler":         {sdk, events, module + "/stores/upstash", module + "/stores/dynamo"},
+		"./handler/form":    {sdk, events, module + "/stores/upstash", module + "/stores/dynamo"},
+		"./handler/webhook": {sdk, events, module + "/stores/upstash", module + "/stores/dynamo"},
 		"./lambda":          {sdk, module + "/stores/upstash", module + "/stores/dynamo"},
 	} {
 		t.Run(from, func(t *testing.T) {

@@ -60,6 +60,32 @@ func costs(t *testing.T, open func() shared, spent func() string) map[string]str
 	require.NoError(t, here.Refund(ctx, stores.Hit{Key: "d", Limit: stores.FixedWindow(5, time.Hour), Cost: 2}))
 	rows["`Refund`"] = spent()
 
+	other := func(s stores.Store, key string, limit stores.Limit, allowed bool) string {
+		t.Helper()
+		d, err := s.Take(ctx, stores.Hit{Key: key, Limit: limit})
+		require.NoError(t, err)
+		require.Equal(t, allowed, d.Allowed)
+		return spent()
+	}
+	for i, limit := range []stores.Limit{stores.SlidingWindow(2, time.Hour), stores.TokenBucket(2, time.Hour), stores.LeakyBucket(2, time.Hour)} {
+		key := fmt.Sprint("other", i)
+		rows["other limits: let through"] = other(here, key, limit, true)
+		require.Equal(t, rows["other limits: let through"], other(here, key, limit, true))
+		rows["other limits: refused"] = other(here, key, limit, false)
+		other(elsewhere, key+"b", limit, true)
+		rows["other limits: first hit here, another instance was first"] = other(here, key+"b", limit, true)
+		_, err := here.Peek(ctx, stores.Hit{Key: key, Limit: limit})
+		require.NoError(t, err)
+		rows["other limits: `Peek`"] = spent()
+		require.NoError(t, here.Refund(ctx, stores.Hit{Key: key, Limit: limit}))
+		rows["other limits: `Refund`"] = spent()
+		limit = limit.BlockFor(time.Hour)
+		other(here, key+"c", limit, true)
+		other(here, key+"c", limit, true)
+		rows["other limits: refused, which starts a block"] = other(here, key+"c", limit, false)
+		require.Equal(t, rows["other limits: refused"], other(here, key+"c", limit, false))
+	}
+
 	guarded, err := failover.New(here, failover.Config{})
 	require.NoError(t, err)
 	take(guarded, "a", false)

@@ -57,7 +57,7 @@ func TestNilAndZeroStore(t *testing.T) {
 	}
 }
 
-// B58: a full table, a blocked client that goes on trying, and a million others.
+// A full table, a blocked client that goes on trying, and a million others.
 func TestFloodWhileTheOffenderKnocks(t *testing.T) {
 	s := open(t, 1000)
 	limit := stores.FixedWindow(5, time.Hour)

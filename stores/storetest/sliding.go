@@ -74,17 +74,17 @@ func slidingRoom(c *check) {
 func slidingRefund(c *check) {
 	s, r := c.refunder()
 	c.patiently(instant, func(window time.Duration) bool {
-		w := c.twin(stores.SlidingWindow(8, window))
+		w := c.twin(stores.SlidingWindow(16, window))
 		start := c.now()
 		w.costing(8).take(s)
-		c.sleepUntil(start, window*21/16)
+		c.sleepUntil(start, window*17/16)
 		w.costing(2).take(s)
 		w.withQuota(4).costing(3).refund(r) // the 2, and 1 of the 4 that the 8 are now
 		d := w.costing(1).take(s)
-		if _, most := c.since(start); w.lost || most > window*3/2 {
+		if _, most := c.since(start); w.lost || most > window*5/4 {
 			return false
 		}
-		c.want("Take", w.hit, d, true, 0) // 11/16 of 3 are left, and this one
+		c.want("Take", w.hit, d, true, 0) // more than two thirds of 3 are left, and this one
 		return true
 	})
 }
