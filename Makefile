@@ -13,12 +13,13 @@ FUZZTIME ?= 10s
 COUNT    ?= 6
 BENCH    ?= .
 FOR      ?= 5m
+STARTS   ?= 50
 
 # The race detector needs a C compiler; a machine that has Go alone tests without it.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# Benchmarks against other libraries are a module of their own.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard benchmarks/go.mod))
+# What needs other modules than the kit's own is a module of its own.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard benchmarks/go.mod otelguard/go.mod internal/coldstart/config/go.mod))
 
 NPM_READY := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard internal/*/*/package-lock.json))
 
@@ -39,12 +40,16 @@ test: ## Vet and test; needs Go alone, and uses real servers where it finds them
 	done
 
 .PHONY: test-real
-test-real: redis-server $(NPM_READY) ## Test against real servers and clients, which it installs; nothing is skipped
+test-real: redis-server chromium $(NPM_READY) ## Test against real servers and clients, which it installs; nothing is skipped
 	SALLYPORT_TEST_REAL=1 $(GO) test -shuffle=on -count=1 $(REAL)
 
 .PHONY: redis-server
 redis-server:
 	@.ci/redis-server
+
+.PHONY: chromium
+chromium:
+	@.ci/chromium
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund --ignore-scripts
@@ -91,6 +96,18 @@ fuzz: ## Run every fuzz target for a while; FUZZTIME=10s
 cover: ## Show how much the tests cover, package by package
 	$(GO) test -count=1 -coverpkg=./... -coverprofile=cover.out ./...
 	$(GO) tool cover -func=cover.out | tail -1
+
+.PHONY: lambda-local
+lambda-local: ## Run the example functions behind AWS's runtime interface emulator, which it installs
+	SALLYPORT_TEST_REAL=1 $(GO) test -count=1 -v ./internal/lambdalocal
+
+.PHONY: sam-check
+sam-check: ## Check and build the templates with AWS's own tools, which it installs; needs no account
+	.ci/sam-check
+
+.PHONY: coldstart
+coldstart: ## Measure what the kit adds to a Lambda's start and size; STARTS=50, 0 for the sizes alone
+	$(GO) run ./internal/coldstart -starts $(STARTS)
 
 .PHONY: build
 build: ## Build the examples into bin/

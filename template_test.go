@@ -156,6 +156,9 @@ func TestTemplateMakefile(t *testing.T) {
 	require.Len(t, recipes, functions, "a target build-... has no function: %v", recipes)
 }
 
+// secrets are the variables that the function takes from Parameter Store.
+var secrets = []string{"SALLYPORT_KEY_SECRET", "SALLYPORT_WEBHOOK_SECRET", "SALLYPORT_WEBHOOK_SECRET_NEXT", "UPSTASH_REDIS_REST_TOKEN"}
+
 // What the template sets is read by the program, and what the program reads of the
 // kit's own is set.
 func TestTemplateEnvironment(t *testing.T) {
@@ -165,23 +168,25 @@ func TestTemplateEnvironment(t *testing.T) {
 		require.Contains(t, read, name, "examples/webhook and what it links do not read it")
 	}
 	for _, name := range read {
-		if strings.HasPrefix(name, "SALLYPORT_") || strings.HasPrefix(name, "UPSTASH_") {
+		if slices.Contains(secrets, name) {
+			require.NotContains(t, variables.keys(), name, "whoever may read the function's configuration reads it")
+		} else if strings.HasPrefix(name, "SALLYPORT_") || strings.HasPrefix(name, "UPSTASH_") {
 			require.Contains(t, variables.keys(), name, "examples/webhook reads it")
 		}
 	}
 	for name, parameter := range map[string]string{
-		"SALLYPORT_LIMIT":      "Limit",
-		"SALLYPORT_INSTANCES":  "Instances",
-		"SALLYPORT_KEY_SECRET": "KeySecret",
+		"SALLYPORT_LIMIT":          "Limit",
+		"SALLYPORT_INSTANCES":      "Instances",
+		"SALLYPORT_SECRETS":        "Secrets",
+		"SALLYPORT_WEBHOOK_SCHEME": "WebhookScheme",
 	} {
 		require.Equal(t, parameter, variables.at(name, "Ref").text())
 	}
 	require.Equal(t, "Instances", function(t).at("ReservedConcurrentExecutions", "Ref").text(),
 		"SALLYPORT_INSTANCES says how many instances may run")
 	for name, want := range map[string][2]string{
-		"SALLYPORT_TABLE":          {"UseDynamoDB", "LimitsTable"},
-		"UPSTASH_REDIS_REST_URL":   {"UseUpstash", "UpstashUrl"},
-		"UPSTASH_REDIS_REST_TOKEN": {"UseUpstash", "UpstashToken"},
+		"SALLYPORT_TABLE":        {"UseDynamoDB", "LimitsTable"},
+		"UPSTASH_REDIS_REST_URL": {"UseUpstash", "UpstashUrl"},
 	} {
 		choice := variables.at(name, "Fn::If").list()
 		require.Len(t, choice, 3)
@@ -193,10 +198,15 @@ func TestTemplateEnvironment(t *testing.T) {
 
 func TestTemplateParameters(t *testing.T) {
 	parameters := template(t).at("Parameters")
-	for _, name := range []string{"KeySecret", "UpstashToken"} {
-		require.Equal(t, "true", parameters.at(name, "NoEcho").text(), name)
+	for _, name := range parameters.keys() {
+		require.NotContains(t, parameters.at(name).keys(), "NoEcho", "%s: a secret's place is Parameter Store", name)
+		require.NotEmpty(t, parameters.at(name, "Description").text(), name)
 	}
-	require.NotContains(t, parameters.at("KeySecret").keys(), "Default", "a default secret is none")
+	require.Regexp(t, parameters.at("Secrets", "AllowedPattern").text(), parameters.at("Secrets", "Default").text())
+	text := paper(t, "template.yaml")
+	for _, name := range secrets {
+		require.Contains(t, text, name, "how it comes to Parameter Store")
+	}
 	limit, err := stores.ParseLimit(parameters.at("Limit", "Default").text())
 	require.NoError(t, err)
 
@@ -225,7 +235,8 @@ func TestTemplateTable(t *testing.T) {
 		"an attacker must not run up the bill")
 }
 
-// The function may call what the store calls, on the one table, and nothing else.
+// The function may read its own secrets, may call what the store calls, on the one
+// table, and nothing else.
 func TestTemplatePolicy(t *testing.T) {
 	var want []string
 	client := reflect.TypeFor[dynamo.Client]()
@@ -233,8 +244,13 @@ func TestTemplatePolicy(t *testing.T) {
 		want = append(want, "dynamodb:"+client.Method(i).Name)
 	}
 	policies := function(t).at("Policies").list()
-	require.Len(t, policies, 1)
-	choice := policies[0].at("Fn::If").list()
+	require.Len(t, policies, 2)
+	read := policies[0].at("Statement").list()
+	require.Len(t, read, 1)
+	require.Equal(t, "Allow", read[0].at("Effect").text())
+	require.Equal(t, "ssm:GetParameters", read[0].at("Action").text())
+	require.Equal(t, "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter${Secrets}/*", read[0].at("Resource", "Fn::Sub").text())
+	choice := policies[1].at("Fn::If").list()
 	require.Len(t, choice, 3)
 	require.Equal(t, "UseDynamoDB", choice[0].text())
 	require.Equal(t, "AWS::NoValue", choice[2].at("Ref").text())

@@ -71,7 +71,7 @@ func TestClaims(t *testing.T) {
 		{"rest api", "apigw-request.json", "../identity.cognitoIdentityPoolId", "cognitoIdentityPoolId", "pool"},
 	} {
 		e := byName(tt.entry)
-		for way, wrap := range map[string]wrapping{"typed": e.typed, "http": plain} {
+		for way, wrap := range map[string]wrapping{"typed": e.typed, "http": plain, "raw": raw(t, e)} {
 			t.Run(tt.at+" "+way, func(t *testing.T) {
 				h := wrap(newGuard(t, fivePerHour, keyedBy(handler.ByClaim(tt.claim))), ignore)
 				at := "requestContext.authorizer." + tt.at

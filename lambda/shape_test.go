@@ -86,27 +86,31 @@ func TestHealthCheckOfALoadBalancer(t *testing.T) {
 		}
 	}
 	alb := entries()[3]
-	store := newCounting(t)
-	h := alb.typed(newGuard(t, fivePerHour, func(cfg *handler.Config) { cfg.Store = store }), ignore)
-	for range 100 {
-		require.Equal(t, 200, status(invoke(t, h, check())))
-		multi := put(check(), "multiValueHeaders", object{"user-agent": []string{"ELB-HealthChecker/2.0"}})
-		delete(multi, "headers")
-		require.Equal(t, 200, status(invoke(t, h, multi)))
-	}
-	require.Zero(t, store.takes.Load())
+	for way, wrap := range map[string]func(*handler.Guard, func(context.Context, any)) awslambda.Handler{"typed": alb.typed, "raw": raw(t, alb)} {
+		t.Run(way, func(t *testing.T) {
+			store := newCounting(t)
+			h := wrap(newGuard(t, fivePerHour, func(cfg *handler.Config) { cfg.Store = store }), ignore)
+			for range 100 {
+				require.Equal(t, 200, status(invoke(t, h, check())))
+				multi := put(check(), "multiValueHeaders", object{"user-agent": []string{"ELB-HealthChecker/2.0"}})
+				delete(multi, "headers")
+				require.Equal(t, 200, status(invoke(t, h, multi)))
+			}
+			require.Zero(t, store.takes.Load())
 
-	for name, forge := range map[string]func() object{
-		"a header too many":       func() object { return put(check(), "headers.x-amzn-trace-id", "Root=1") },
-		"an address":              func() object { return put(check(), "headers.x-forwarded-for", "203.0.113.9") },
-		"another client":          func() object { return put(check(), "headers", object{"user-agent": "curl/8"}) },
-		"another name":            func() object { return put(check(), "headers", object{"x-agent": "ELB-HealthChecker/2.0"}) },
-		"no header at all":        func() object { return put(check(), "headers", object{}) },
-		"the name further behind": func() object { return put(check(), "headers", object{"user-agent": "x ELB-HealthChecker/2.0"}) },
-	} {
-		before := store.takes.Load()
-		invoke(t, h, forge())
-		require.Equal(t, before+1, store.takes.Load(), name)
-		h = alb.typed(newGuard(t, fivePerHour, func(cfg *handler.Config) { cfg.Store = store }), ignore)
+			for name, forge := range map[string]func() object{
+				"a header too many":       func() object { return put(check(), "headers.x-amzn-trace-id", "Root=1") },
+				"an address":              func() object { return put(check(), "headers.x-forwarded-for", "203.0.113.9") },
+				"another client":          func() object { return put(check(), "headers", object{"user-agent": "curl/8"}) },
+				"another name":            func() object { return put(check(), "headers", object{"x-agent": "ELB-HealthChecker/2.0"}) },
+				"no header at all":        func() object { return put(check(), "headers", object{}) },
+				"the name further behind": func() object { return put(check(), "headers", object{"user-agent": "x ELB-HealthChecker/2.0"}) },
+			} {
+				before := store.takes.Load()
+				invoke(t, h, forge())
+				require.Equal(t, before+1, store.takes.Load(), name)
+				h = wrap(newGuard(t, fivePerHour, func(cfg *handler.Config) { cfg.Store = store }), ignore)
+			}
+		})
 	}
 }

@@ -27,6 +27,7 @@
 //	SALLYPORT_INSTANCES       how many instances share the limit while the store is away
 //	UPSTASH_REDIS_REST_URL    and _TOKEN, or KV_REST_API_URL and _TOKEN: count in Upstash
 //	SALLYPORT_TABLE           count in this DynamoDB table; with AWS_REGION and keys
+//	GOOGLE_CLOUD_PROJECT      on Cloud Run: binds what the log says of a request to its trace
 //
 // Without a store each instance counts for itself. Configuration that can't be meant
 // (half of a pair, two stores) ends the program with status 1.
@@ -108,7 +109,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{
-		Handler: site,
+		Handler: traced(site),
 		// Bounds for clients that are slow, silent or excessive. WriteTimeout begins with
 		// the request's header, so it covers reading the body and asking the store too.
 		ReadHeaderTimeout: 5 * time.Second,
@@ -176,26 +177,4 @@ func listenAddress() (string, error) {
 		host = ""
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// newLogger writes text, and on Cloud Run JSON with the names that its log reads.
-func newLogger() *slog.Logger {
-	if !onCloudRun() {
-		return slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
-	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			switch {
-			case len(groups) > 0:
-			case a.Key == slog.MessageKey:
-				a.Key = "message"
-			case a.Key == slog.LevelKey:
-				a.Key = "severity"
-				if a.Value.Any() == slog.LevelWarn {
-					a.Value = slog.StringValue("WARNING")
-				}
-			}
-			return a
-		},
-	}))
 }

@@ -34,7 +34,7 @@ func (s *site) showRefusal(w http.ResponseWriter, r *http.Request) {
 		fields = nil
 	}
 	message, _ := check(fields)
-	s.writeForm(w, r, v.Status, "Too many messages", message, []fault{{"", "That were too many messages. This one has not been sent. " + detail}})
+	s.writeForm(w, r, v.Status, "Too many messages", message, []fault{{"", "Those were too many messages. This one has not been sent. " + detail}})
 }
 
 // words writes a wait in the largest unit that keeps two of it, rounded up.

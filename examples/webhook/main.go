@@ -16,6 +16,8 @@
 //	SALLYPORT_INSTANCES            how many instances share the limit while the store is away
 //	SALLYPORT_TABLE                count in this DynamoDB table, with Lambda's own credentials
 //	UPSTASH_REDIS_REST_URL         and _TOKEN, or KV_REST_API_URL and _TOKEN: count in Upstash
+//	SALLYPORT_SECRETS              a path in AWS's Parameter Store, under which the secrets of
+//	                               this list stand by their names; see secrets.go
 //
 // Exactly one store has to be configured: Lambda runs as many instances as it likes, and
 // what one of them remembers, the others don't know. While the store is away deliveries are
@@ -42,7 +44,11 @@ import (
 func main() {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	slog.SetDefault(logger)
-	receiver, err := newReceiver(logInbox{logger})
+	err := readSecrets()
+	var receiver *webhook.Receiver
+	if err == nil {
+		receiver, err = newReceiver(logInbox{logger})
+	}
 	if err != nil {
 		logger.Error("webhook: can't start", "error", err)
 		os.Exit(1)
@@ -90,5 +96,7 @@ func newGuard() (*handler.Guard, error) {
 			Limit: limit,
 			Key:   handler.ByIP(),
 		}},
+		// For the alarms of template.yaml.
+		Observe: lambda.EMF(nil),
 	})
 }

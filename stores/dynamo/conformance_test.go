@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOverANetwork(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || dynamo.RaceDetector {
 		t.Skip("in real time")
 	}
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestConformanceOverANetwork(t *testing.T) {
 }
 
 func TestConformanceOnDynalite(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || dynamo.RaceDetector {
 		t.Skip("in real time")
 	}
 	t.Parallel()

@@ -20,7 +20,11 @@ import (
 // used already.
 func TestStormOfEveryLimit(t *testing.T) {
 	server := dynamotest.New(t)
-	testStormOfEveryLimit(t, server.Client(), 8, func(limit stores.Limit) {
+	rounds := 8
+	if RaceDetector {
+		rounds = 2
+	}
+	testStormOfEveryLimit(t, server.Client(), rounds, func(limit stores.Limit) {
 		calls := server.Calls("")
 		server.ResetCalls()
 		most := 100 * 3 // two, and one that starts a block or finds it
@@ -77,7 +81,11 @@ func slowly(seed uint64, most time.Duration) dynamotest.Fault {
 // The same over slow networks, and at one and the same microsecond, when stamps are
 // equal.
 func TestStormOverSlowNetworks(t *testing.T) {
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if RaceDetector {
+		seeds = 2
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			server := dynamotest.New(t)
 			if seed > 0 {

@@ -125,7 +125,11 @@ func (m *model) take(t *taking, now int64, peek bool) meter.Answer {
 // order by instances whose clocks differ: hits, payments, refunds, peeks and resets, of
 // any cost, under a quota that changes.
 func TestMeaning(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if RaceDetector {
+		seeds = 5
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			server := dynamotest.New(t)
 			server.SetFault(dynamotest.Fault{Do: dynamotest.NoDate()})

@@ -19,7 +19,7 @@ import (
 // what they admit together is what one clock would admit, to a tenth. What suffers is
 // who gets it.
 func TestSkewTable(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || RaceDetector {
 		t.Skip("300,000 hits")
 	}
 	const hits = 6000
