@@ -35,7 +35,7 @@ func TestReadmeCode(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)
 	code := blocks(paper(t, "README.md"), "go")
-	require.Len(t, code, 4)
+	require.Len(t, code, 6)
 	for i, block := range code {
 		name := "readme" + strconv.Itoa(i)
 		t.Run(name, func(t *testing.T) {

@@ -116,10 +116,14 @@ func hasPostForm(method string) bool {
 }
 
 // mediaOf reads Content-Type. Several lines, a line that can't be read, and a
-// charset other than the one that servers in Go read (they ignore what it says) are
-// mediaOther: two readers might make two values of the body.
+// charset other than the one that servers in Go read (they ignore what it says), and
+// an extended parameter are mediaOther: two readers might make two values of the body.
 func mediaOf(lines []string) (kind media, boundary string) {
 	if len(lines) != 1 {
+		return mediaOther, ""
+	}
+	// "boundary*" (RFC 2231), which package mime prefers to "boundary" and others pass over.
+	if strings.IndexByte(lines[0], '*') >= 0 {
 		return mediaOther, ""
 	}
 	name, parameters, err := mime.ParseMediaType(lines[0])

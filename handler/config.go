@@ -162,8 +162,14 @@ func New(cfg Config) (*Guard, error) {
 	if c.failover != nil && len(secret) == 0 {
 		c.logger.Warn("sallyport: keys in the shared store are hashed with a public salt, so addresses and e-mails can be guessed from them; set Config.KeySecret or " + keySecretEnv)
 	}
+	if c.failover != nil && len(secret) > 0 && len(secret) < shortSecret {
+		c.logger.Warn("sallyport: the secret of keys in the shared store is shorter than 16 bytes, so it can be guessed, and addresses and e-mails with it; want one such as openssl rand -hex 32 makes")
+	}
 	return g, nil
 }
+
+// shortSecret is how long a secret has to be that nobody guesses.
+const shortSecret = 16
 
 // open decides how cfg.Store is used.
 func (c *common) open(cfg Config) error {

@@ -131,12 +131,14 @@ func TestWarnings(t *testing.T) {
 		"secret":        {Config{Store: newSharedStore(t), KeySecret: []byte("0123456789abcdef")}, "", false},
 		"environment":   {Config{Store: newSharedStore(t)}, "0123456789abcdef", false},
 		"memory, alone": {Config{}, "", false},
+		"short":         {Config{Store: newSharedStore(t)}, "0123456789abcde", false},
 	} {
 		t.Setenv(keySecretEnv, tt.env)
 		log := new(logBuffer)
 		tt.cfg.Logger, tt.cfg.Policies = log.logger(), []Policy{byIP("p", 1)}
 		guardOf(t, tt.cfg)
 		require.Equal(t, tt.warned, strings.Contains(log.String(), salt), name)
+		require.Equal(t, name == "short", strings.Contains(log.String(), "shorter than 16 bytes"), name)
 	}
 }
 

@@ -138,16 +138,18 @@ func (f *fields) addPairs(pairs string, broken func(pair string)) {
 // is none that all would read alike.
 func (f *fields) addMultipart(body []byte, boundary string) {
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
-	for !f.unclear() {
+	for parts := 0; !f.unclear(); parts++ {
 		part, err := r.NextPart()
 		if err == io.EOF {
+			f.bad = boundaries(body, boundary) != parts+1
 			return
 		}
-		if err != nil || part.FormName() == "" {
+		if err != nil || part.FormName() == "" || isTwofold(part) {
 			f.bad = true
 			return
 		}
-		if !spells(part.FormName(), f.name) {
+		// PHP takes single quotes for double ones.
+		if !spells(strings.Trim(part.FormName(), "'"), f.name) {
 			continue
 		}
 		value, err := io.ReadAll(part)
@@ -157,6 +159,36 @@ func (f *fields) addMultipart(body []byte, boundary string) {
 		}
 		f.add(string(value))
 	}
+}
+
+// boundaries counts the lines that begin as a boundary does, which is all that RFC 2046
+// asks of one (section 5.1.1). mime/multipart wants more of it, such as the line end that
+// the first one had: for other readers a part may end, and another begin, within one of its.
+func boundaries(body []byte, boundary string) int {
+	line := []byte("\n--" + boundary)
+	n := bytes.Count(body, line)
+	if bytes.HasPrefix(body, line[1:]) {
+		n++
+	}
+	return n
+}
+
+// isTwofold tells that a field of the part's header is there twice, of which mime/multipart
+// reads the first and others the last; or that its name is an extended parameter of RFC
+// 2231, which package mime prefers to a plain one and others pass over.
+func isTwofold(part *multipart.Part) bool {
+	for _, name := range [...]string{"Content-Disposition", "Content-Type", "Content-Transfer-Encoding"} {
+		if len(part.Header[name]) > 1 {
+			return true
+		}
+	}
+	// Also within quotes, whose end not all see in one place.
+	for parameter := range strings.SplitSeq(part.Header.Get("Content-Disposition"), ";") {
+		if parameter = strings.TrimSpace(parameter); len(parameter) >= 5 && strings.EqualFold(parameter[:5], "name*") {
+			return true
+		}
+	}
+	return false
 }
 
 func isPlainPart(part *multipart.Part) bool {
@@ -190,14 +222,25 @@ func (f *fields) addParsed(r *http.Request) {
 }
 
 // spells tells whether a decoder of forms might take name for field: those of Go
-// pass over the case of letters, or read "field[]" and "field[0]" as one of several.
+// pass over the case of letters, or read "field[]" and "field[0]" as one of several. PHP,
+// to which a proxy may hand the request, passes over spaces before the name and what is
+// behind a NUL, and reads a space or a full stop as "_".
 func spells(name, field string) bool {
-	if strings.EqualFold(name, field) {
+	name, _, _ = strings.Cut(strings.TrimLeft(name, " "), "\x00")
+	if isSpelling(name, field) {
 		return true
 	}
 	open := strings.LastIndexByte(name, '[')
 	if open < 0 || name[len(name)-1] != ']' || strings.Trim(name[open+1:len(name)-1], "0123456789") != "" {
 		return false
 	}
-	return strings.EqualFold(name[:open], field)
+	return isSpelling(name[:open], field)
+}
+
+func isSpelling(name, field string) bool {
+	if strings.EqualFold(name, field) {
+		return true
+	}
+	return strings.IndexByte(field, '_') >= 0 && strings.ContainsAny(name, " .") &&
+		strings.EqualFold(strings.NewReplacer(" ", "_", ".", "_").Replace(name), field)
 }

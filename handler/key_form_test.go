@@ -68,6 +68,16 @@ func TestByForm(t *testing.T) {
 	}
 	const named = `form-data; name="email"`
 	body, kind := multipartOf(t, "email", "a")
+	const (
+		part   = "Content-Disposition: " + named + "\r\n\r\na"
+		victim = "Content-Disposition: " + named + "\r\n\r\nb"
+	)
+	within := func(other string) *http.Request {
+		return post("multipart/form-data; boundary=x", "--x\r\n"+part+"\r\n--x\r\nContent-Disposition: form-data; name=\"y\"\r\n\r\n"+other+"\r\n--x--\r\n")
+	}
+	beside := func(disposition string) *http.Request {
+		return post("multipart/form-data; boundary=x", "--x\r\n"+part+"\r\n--x\r\nContent-Disposition: "+disposition+"\r\n\r\nb\r\n--x--\r\n")
+	}
 	for name, tt := range map[string]struct {
 		r      *http.Request
 		status int // 204: passed
@@ -149,6 +159,23 @@ func TestByForm(t *testing.T) {
 		"part in base64":            {partOf(t, "YQ==", "Content-Disposition", named, "Content-Transfer-Encoding", "base64"), 400, "", false},
 		"part in another charset":   {partOf(t, "a", "Content-Disposition", named, "Content-Type", "text/plain; charset=utf-7"), 400, "", false},
 		"part of no type":           {partOf(t, "a", "Content-Disposition", named, "Content-Type", ";"), 400, "", false},
+		"boundary, other line end":  {within("1\n--x\n" + victim), 400, "", false},
+		"boundary, begun":           {within("1\r\n--xy\r\n" + victim), 400, "", false},
+		"boundary behind the end":   {post("multipart/form-data; boundary=x", "--x\r\n"+part+"\r\n--x--\r\n--x\r\n"+victim+"\r\n--x--\r\n"), 400, "", false},
+		"boundary, not of a line":   {within("1 --x"), 204, "a", false},
+		"text around the parts":     {post("multipart/form-data; boundary=x", "before\r\n--x\r\n"+part+"\r\n--x--\r\nbehind"), 204, "a", false},
+		"line ends of LF alone":     {post("multipart/form-data; boundary=x", strings.ReplaceAll("--x\r\n"+part+"\r\n--x--\r\n", "\r", "")), 204, "a", false},
+		"second name, extended":     {beside(`form-data; name="email"; name*=utf-8''y`), 400, "", false},
+		"second name, extended, 2":  {beside(`form-data; filename="a;\"b"; NAME*0*=utf-8''y; name=email`), 400, "", false},
+		"second name, single quote": {beside(`form-data; name='email'`), 400, "", false},
+		"extended file name":        {beside(`form-data; name="y"; filename="name*"; filename*=utf-8''%c3%a4`), 204, "a", false},
+		"second boundary, extended": {post("multipart/form-data; boundary=z; boundary*=us-ascii''x", "--z\r\n"+victim+"\r\n--z--\r\n--x\r\n"+part+"\r\n--x--\r\n"), 400, "", false},
+		"second disposition":        {partOf(t, "a", "Content-Disposition", `form-data; name="y"`, "Content-Disposition", named), 400, "", false},
+		"second type of a part":     {partOf(t, "a", "Content-Disposition", named, "Content-Type", "text/plain", "Content-Type", "text/plain; charset=utf-7"), 400, "", false},
+		"second encoding of a part": {partOf(t, "a", "Content-Disposition", named, "Content-Transfer-Encoding", "8bit", "Content-Transfer-Encoding", "base64"), 400, "", false},
+		"beside a space":            {post(formType, "email=a&+%20email=b"), 400, "", false},
+		"beside a NUL":              {post(formType, "email=a&email%00x=b"), 400, "", false},
+		"beside both in the query":  {withBody("/?+email[0]%00=b", formType, "email=a"), 400, "", false},
 		"no UTF-8":                  {post(formType, "email=a%ff"), 400, "", false},
 		"no UTF-8, raw":             {post(formType, "email=a\xff"), 400, "", false},
 		"overlong":                  {post(formType, "email=%c0%af"), 400, "", false},
@@ -182,6 +209,19 @@ func TestByForm(t *testing.T) {
 				require.True(t, got.there)
 			}
 		})
+	}
+}
+
+// Names that PHP takes for one with an underscore are spellings of it, and of no other.
+func TestFormUnderscore(t *testing.T) {
+	read := bodyReader(t, ByForm("user_mail"), "user_mail")
+	for _, name := range []string{"user.mail", "user+mail", "+User.Mail", "user.mail[]", "user_mail"} {
+		require.Equal(t, 400, read(post(formType, "user_mail=a&"+name+"=b")).status, name)
+	}
+	for _, name := range []string{"user-mail", "usermail", "user.mail.", "user..mail", "user_mail_x"} {
+		got := read(post(formType, "user_mail=a&"+name+"=b"))
+		require.Equal(t, 204, got.status, name)
+		require.Equal(t, "a", got.value)
 	}
 }
 

@@ -223,5 +223,8 @@ func (v Verdict) Reset(ctx context.Context, policy string) error {
 			}
 		}
 	}
+	if v.detail == nil && v.Outcomes == nil {
+		return fmt.Errorf("handler: %w policy %s: this verdict is empty: set Config.Verdicts for FromContext to find one", stores.ErrInvalid, quoted(policy))
+	}
 	return fmt.Errorf("handler: %w policy %s: this verdict did not ask it", stores.ErrInvalid, quoted(policy))
 }

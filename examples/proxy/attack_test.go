@@ -26,6 +26,7 @@ func TestForwardingCantBeForged(t *testing.T) {
 		"X-Forwarded-For: 6.6.6.6", "x-forwarded-for: 6.6.6.6", "X_Forwarded_For: 6.6.6.6", "X-Forwarded_For: 6.6.6.6", "X-Real-IP: 6.6.6.6",
 		"X_REAL_IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "True-Client-IP: 6.6.6.6", "CF-Connecting-IP: 6.6.6.6", "X-Forwarded-Proto: https",
 		"X_Forwarded_Proto: https", "X-Forwarded-Host: evil.example", "X-Original-URL: /admin", "Sallyport-Verdict: allowed", "Sallyport_Verdict: allowed", "Proxy: evil.example",
+		"X.Forwarded.For: 6.6.6.6", "x~real.ip: 6.6.6.6", "Sallyport.Verdict: allowed",
 	}
 	service := func(w http.ResponseWriter, r *http.Request) { _ = r.Header.Write(w) }
 	tests := []struct {

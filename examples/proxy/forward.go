@@ -10,8 +10,7 @@ import (
 )
 
 // Fields that a service believes because only a proxy should write them. A client's own
-// are taken away under all spellings that a service might read as these: what is behind
-// CGI, WSGI or Rack can't tell X_Forwarded_For from X-Forwarded-For.
+// are taken away.
 var forwarding = map[string]bool{
 	"forwarded": true, "x-forwarded": true, "x-forwarded-for": true, "x-forwarded-host": true, "x-forwarded-proto": true,
 	"x-forwarded-port": true, "x-forwarded-server": true, "x-forwarded-scheme": true, "x-forwarded-ssl": true,
@@ -34,9 +33,15 @@ func (p *proxy) rewrite(pr *httputil.ProxyRequest) {
 
 	h := pr.Out.Header
 	for name := range h {
-		if forwarding[strings.ReplaceAll(strings.ToLower(name), "_", "-")] {
+		if forwarding[strings.ToLower(name)] || !isPlain(name) {
 			delete(h, name)
 		}
+	}
+	// An HTTP/2 connection (h2c) inside of this one would be any number of requests that
+	// nobody counts, with whatever fields the client likes. A WebSocket is none.
+	if upgrade := h.Get("Upgrade"); upgrade != "" && !strings.EqualFold(upgrade, "websocket") {
+		delete(h, "Upgrade")
+		delete(h, "Connection")
 	}
 	client, proven := p.client(pr.In)
 	h.Set("X-Forwarded-For", client)
@@ -47,6 +52,19 @@ func (p *proxy) rewrite(pr *httputil.ProxyRequest) {
 		verdict = "allowed"
 	}
 	h.Set("Sallyport-Verdict", verdict)
+}
+
+// isPlain tells a name of letters, digits and hyphens. What is behind CGI, WSGI or Rack
+// can't tell X_Forwarded_For from X-Forwarded-For, or X_Api_Key from X-Api-Key, by which
+// the guard counts, and PHP behind some servers not even X.Api.Key. So other names are taken
+// away, as nginx does.
+func isPlain(name string) bool {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
 }
 
 // client is the address that the guard has proven, else the peer's: without any, a

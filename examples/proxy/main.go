@@ -28,9 +28,12 @@
 //	X-Forwarded-Proto  http, or what the proxy before this one says
 //	Sallyport-Verdict  "allowed", or "limited" where a policy in Signal mode says so
 //
+// Fields whose names have other characters than letters, digits and hyphens don't reach the
+// service, because it might take them for others.
+//
 // The service has to be reachable through the proxy alone. Preflights (OPTIONS of CORS)
 // pass uncounted: it should do nothing for them but answer. A WebSocket counts once, when
-// it opens.
+// it opens; another Upgrade, such as h2c, does not pass.
 package main
 
 import (

@@ -85,6 +85,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// (in tests) nothing is slow either.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(p.bodyTime))
+	r = endToEnd(r)
 	v := p.guard.Check(r)
 	if v.Status != 0 {
 		v.Refuse(w, r)
@@ -95,6 +96,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// It asks for a tunnel to somewhere else.
 		v.SetHeaders(w.Header())
 		http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+		return
+	}
+	if r.URL.Opaque != "" {
+		// "GET x:http://b/c" would reach the service as "GET http://b/c", which is about
+		// another host and path than the guard and X-Forwarded-Host have.
+		v.SetHeaders(w.Header())
+		http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
 		return
 	}
 	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), verdictKey{}, v)))

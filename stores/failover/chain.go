@@ -212,7 +212,7 @@ func (s *Store) takeLoad(c *call, ch *chain, l *load) (over bool, err error) {
 		over = ch.decided(l.told[i])
 		if over && i < n-1 {
 			// It went on behind a refusal; what it says of that is not asked for.
-			err = nil
+			n, err = i+1, nil
 			break
 		}
 	}

@@ -7,6 +7,7 @@ type debt struct {
 	owed   int64
 	until  time.Duration
 	level  owedLevel     // of a limit that is counted by levels: what owed was read from
+	ours   bool          // not all of it was brought by the hit
 	opened int64         // of the record in which it was made: its window, or its resets
 	done   chan struct{} // closed when the payment has ended, whatever became of it
 }

@@ -44,7 +44,10 @@ type metered struct {
 	brought
 }
 
-const nanos = 1000 // in a microsecond
+const (
+	nanos    = 1000             // in a microsecond
+	underWay = 60 * 1000 * 1000 // for how long a hit that is asked about is kept in mind at least, in microseconds
+)
 
 // find returns the key's level, or nil. One whose time is over is as good as new by
 // itself; what is on its way to the shared store is kept with it.
@@ -73,6 +76,10 @@ func (k *metered) touch(l *level, i int, us int64) {
 		l.doubtful = max(l.doubtful, k.rule.Until(l.known))
 	}
 	until := max(k.rule.Until(l.known), k.share.Until(l.granted), k.rule.Until(l.owed.level), l.doubtful)
+	if l.pending > 0 || l.paying > 0 {
+		// A slot that seems to be over would be given to the next key that comes.
+		until = max(until, us+underWay)
+	}
 	k.table.SetUntil(i, until*nanos)
 	k.table.Weigh(i, k.rule.Used(l.known, us), k.rule.Quota, us < l.known.Block)
 }
@@ -90,10 +97,12 @@ func (k *metered) answered(d debt, told *stores.Decision, certain, crossed bool,
 	defer k.table.Unlock()
 	alone := k.back(d)
 	k.paid(d, us)
-	if d.owed > 0 && !told.Allowed {
-		k.cropped(us)
+	if d.owed > 0 && !told.Allowed && told.Remaining == 0 {
+		k.cropped(d, us)
 	}
+	lowered := k.lowered(d, us)
 	if !told.Allowed && (crossed || !certain) {
+		k.settled(us)
 		return
 	}
 	l, i := k.open(us)
@@ -109,7 +118,7 @@ func (k *metered) answered(d debt, told *stores.Decision, certain, crossed bool,
 	if !crossed && told.ResetAfter > 0 {
 		heard := said(&k.rule, told, us)
 		l.ahead = max(l.ahead, heard.End)
-		if whole {
+		if whole && !(lowered && told.Remaining == 0) {
 			l.known, l.ahead = heard, heard.End
 		} else {
 			// What is owed the shared store did not know of when it spoke.
@@ -133,7 +142,7 @@ func (k *metered) take(now int64, owes bool) stores.Decision {
 		k.rule.Add(&l.known, k.cost, us)
 		k.share.Add(&l.granted, k.cost, us)
 		if owes {
-			k.owe(l, k.cost, k.rule.Window, us)
+			k.owe(l, k.cost, k.ends(l, us), us)
 		} else {
 			k.putAhead(l, k.cost, us)
 			l.doubtful = max(l.doubtful, k.rule.Until(l.known))

@@ -20,8 +20,9 @@ func (k *metered) send(now, due int64) (d debt, wait <-chan struct{}, err error)
 		l.paying = 0
 	}
 	ours := k.brought.owed == 0
-	k.own(us)
 	l, i := k.open(us)
+	before := k.owing(l, us) > 0
+	k.own(us)
 	if k.doubted(l, us) {
 		return debt{}, nil, errDoubtful
 	}
@@ -33,6 +34,7 @@ func (k *metered) send(now, due int64) (d debt, wait <-chan struct{}, err error)
 			owed:   owed,
 			until:  meter.Milliseconds(k.until(&l.owed, us)),
 			level:  l.owed,
+			ours:   before,
 			opened: int64(l.resets),
 			done:   k.payments.begin(k.hash),
 		}
@@ -99,6 +101,14 @@ func (k *metered) back(d debt) (alone bool) {
 	return alone
 }
 
+// settled gives a level that nothing is learned about the time for which it is worth
+// keeping, now that a hit is no longer on its way.
+func (k *metered) settled(us int64) {
+	if l, i := k.find(); l != nil {
+		k.touch(l, i, us)
+	}
+}
+
 // failed takes back a hit that the shared store did not answer. What of a debt that
 // certainly was not paid has not fallen off meanwhile is owed again; an uncertain one
 // counts as paid, since it must not be paid twice.
@@ -114,13 +124,12 @@ func (k *metered) failed(d debt, certainlyNot bool, now int64) {
 	if !certainlyNot {
 		l.unheard = us + 2*k.rule.Window
 	}
-	if d.owed == 0 || int64(l.resets) != d.opened {
-		return
-	}
-	if !certainlyNot {
+	switch {
+	case d.owed == 0 || int64(l.resets) != d.opened:
+	case !certainlyNot:
 		k.paid(d, us)
 		l.doubtful = max(l.doubtful, k.rule.Until(l.known))
-	} else {
+	default:
 		k.oweAgain(l, d.level, us)
 	}
 	k.touch(l, i, us)

@@ -58,12 +58,32 @@ func (k *metered) until(o *owedLevel, us int64) int64 {
 func (k *metered) owe(l *level, cost, until, us int64) {
 	k.drain(l, us)
 	if k.rule.Emission == 0 {
-		roomy := k.roomy()
-		roomy.Pay(&l.owed.level, cost, until, us)
-		l.owed.over = max(l.owed.over, us+until)
+		k.pile(l, cost, until, us)
 		return
 	}
 	l.owed.drain = min(k.rule.Burst, l.owed.drain+min(cost, k.rule.Quota)*k.rule.Emission)
+}
+
+// pile adds to a debt that is a level what ends after until. Of a fixed window the whole
+// debt ends with the last of it: what was let through in the window that follows must not
+// be forgotten with what was owed before.
+func (k *metered) pile(l *level, owed, until, us int64) {
+	roomy := k.roomy()
+	roomy.Quota = max(roomy.Quota, owed) // of a hit whose quota is lower than that of those before
+	roomy.Pay(&l.owed.level, owed, until, us)
+	l.owed.over = max(l.owed.over, us+until)
+	if k.rule.Algorithm == stores.Fixed {
+		l.owed.level.End = max(l.owed.level.End, us+until)
+	}
+}
+
+// ends is after how long what is let through here now is over: with the window that it
+// is in, of a fixed one.
+func (k *metered) ends(l *level, us int64) int64 {
+	if k.rule.Algorithm == stores.Fixed {
+		return min(l.known.End-us, k.rule.Window)
+	}
+	return k.rule.Window
 }
 
 // roomy is the rule by which a debt adds up. What a log's older window counts is partly
@@ -82,9 +102,7 @@ func (k *metered) oweAgain(l *level, o owedLevel, us int64) {
 	k.settle(&o, l.ahead, us)
 	if k.rule.Emission == 0 {
 		if owed := k.rule.Used(o.level, us); owed > 0 {
-			roomy := k.roomy()
-			roomy.Pay(&l.owed.level, owed, k.until(&o, us), us)
-			l.owed.over = max(l.owed.over, o.over)
+			k.pile(l, owed, k.until(&o, us), us)
 		}
 		return
 	}
@@ -108,16 +126,32 @@ func (k *metered) paid(d debt, us int64) {
 	}
 }
 
-// cropped heeds that a payment may have been cut at the quota, where hits that were
-// counted without an answer filled the level. Of windows and logs those are over before
-// what was paid, so this instance looks to its own for so long.
-func (k *metered) cropped(us int64) {
+// cropped heeds that a payment may have been cut at the quota, where the level was full of
+// hits that were counted without an answer, or of an earlier payment, all of which is
+// taken to have come with the last of it. Of windows and logs those are over before what
+// was paid, so this instance looks to its own for so long.
+func (k *metered) cropped(d debt, us int64) {
 	l, i := k.find()
-	if l == nil || us >= l.unheard || k.rule.Algorithm != stores.Log && k.rule.Algorithm != stores.Sliding {
+	if l == nil || !d.ours && us >= l.unheard || k.rule.Algorithm != stores.Log && k.rule.Algorithm != stores.Sliding {
 		return
 	}
 	l.doubtful = max(l.doubtful, k.rule.Until(l.known))
 	k.touch(l, i, us)
+}
+
+// lowered tells whether more is known to be used than the hit's quota, which then is lower
+// than that of hits before it. The shared store says nothing of what is beyond it, and
+// cuts a payment there.
+func (k *metered) lowered(d debt, us int64) bool {
+	l, i := k.find()
+	if l == nil || k.rule.Emission > 0 || k.rule.Used(l.known, us) <= k.rule.Quota {
+		return false
+	}
+	if d.ours && int64(l.resets) == d.opened {
+		l.doubtful = max(l.doubtful, k.rule.Until(l.known))
+		k.touch(l, i, us)
+	}
+	return true
 }
 
 // putAhead adds to what a bucket holds that is not owed.

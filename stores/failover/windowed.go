@@ -88,6 +88,7 @@ func (k *windowed) answered(d debt, told *stores.Decision, certain, crossed bool
 	k.table.Lock()
 	defer k.table.Unlock()
 	k.back(d)
+	k.cropped(d, now)
 	crossed = crossed || told.ResetAfter <= 0
 	if !told.Allowed && (crossed || !certain) {
 		return

@@ -24,8 +24,9 @@ func (k *windowed) send(now, due int64) (d debt, wait <-chan struct{}, err error
 	}
 	came := k.brought
 	ours := came.owed == 0
+	before := false
 	if r, _ := k.live(now); r != nil && r.owed > 0 {
-		came.until = 0
+		came.until, before = 0, true
 	}
 	k.own(now)
 	r, i := k.open(now)
@@ -44,6 +45,7 @@ func (k *windowed) send(now, due int64) (d debt, wait <-chan struct{}, err error
 		d = debt{
 			owed:   r.owed,
 			until:  max(time.Millisecond, min(left, time.Duration(k.window))),
+			ours:   before,
 			opened: r.opened,
 			done:   k.payments.begin(k.hash),
 		}
@@ -111,6 +113,17 @@ func (k *windowed) failed(d debt, certainlyNot bool, now int64) {
 	if certainlyNot {
 		k.setOwed(r, r.owed+d.owed)
 	} else {
+		r.doubtful = true
+	}
+}
+
+// cropped heeds that a payment was cut at the quota, where the hit's is lower than that of
+// hits before it.
+func (k *windowed) cropped(d debt, now int64) {
+	if !d.ours {
+		return
+	}
+	if r, _ := k.live(now); r != nil && r.opened == d.opened && r.used > k.quota {
 		r.doubtful = true
 	}
 }

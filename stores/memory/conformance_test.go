@@ -21,6 +21,9 @@ func TestConformance(t *testing.T) {
 
 // In real time too, with subtests, as a newcomer's first run shows them.
 func TestConformanceInRealTime(t *testing.T) {
+	if memory.RaceDetector {
+		t.Skip("in real time: without the race detector")
+	}
 	s, err := memory.New(memory.Config{})
 	require.NoError(t, err)
 	storetest.Run(t, storetest.Backend{Open: func(testing.TB) stores.Store { return s }})

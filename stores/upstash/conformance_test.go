@@ -24,6 +24,9 @@ func TestConformanceInABubble(t *testing.T) {
 // TestConformanceOnRedis runs the contract over sockets, a real redis-server, and in
 // real time.
 func TestConformanceOnRedis(t *testing.T) {
+	if upstash.RaceDetector {
+		t.Skip("in real time: without the race detector")
+	}
 	srv := upstashtest.NewReal(t)
 	storetest.Run(t, storetest.Backend{Open: func(t testing.TB) stores.Store { return open(t, srv.URL) }})
 }

@@ -156,6 +156,9 @@ func TestCutBetweenTheCommands(t *testing.T) {
 // TestHitsAtTheEdge hits at the very end of windows, 500 times on a real server: no key
 // is left without expiry, and no window admits more than the quota.
 func TestHitsAtTheEdge(t *testing.T) {
+	if upstash.RaceDetector {
+		t.Skip("in real time: without the race detector")
+	}
 	srv := upstashtest.NewReal(t)
 	const window = 20 * time.Millisecond
 	var instances [4]*upstash.Store

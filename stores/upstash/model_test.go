@@ -134,7 +134,11 @@ func (w *twins) step(rng *rand.Rand, window time.Duration) {
 // TestLikeTheModel takes random steps: hits of any cost, debts, refunds, resets, quotas
 // raised and lowered, windows that end, a server that forgets its scripts.
 func TestLikeTheModel(t *testing.T) {
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if upstash.RaceDetector {
+		seeds = 4
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			model, err := memory.New(memory.Config{})

@@ -1,0 +1,7 @@
+//go:build race
+
+package memory
+
+// RaceDetector: what takes long without it is cut short, since the detector looks for
+// other things than numbers.
+const RaceDetector = true

@@ -1,0 +1,5 @@
+//go:build !race
+
+package upstash
+
+const RaceDetector = false
