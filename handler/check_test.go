@@ -241,7 +241,7 @@ func TestLimitByBeyondTheStore(t *testing.T) {
 	log := new(logBuffer)
 	p := byIP("p", 2)
 	p.LimitBy = func(*http.Request) stores.Limit { return stores.SlidingLog(1000, time.Minute) }
-	g := guardOf(t, Config{Store: narrowStore{newSharedStore(t)}, Policies: []Policy{p}, Logger: log.logger(), KeySecret: []byte("s")})
+	g := guardOf(t, Config{Store: narrowStore{newSharedStore(t)}, Policies: []Policy{p}, Logger: log.logger(), KeySecret: []byte("a secret of tests")})
 	require.Equal(t, 2, passes(t, g, 50, func(int) *http.Request { return get(client) }))
 	require.Contains(t, log.String(), "LimitBy")
 	require.LessOrEqual(t, log.lines(), 2)

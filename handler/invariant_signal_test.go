@@ -104,7 +104,7 @@ func (c signalCase) scene(t *testing.T) *signalScene {
 	} else {
 		policies = append(policies, mail)
 	}
-	s.guard = guardOf(t, Config{Store: store, Policies: policies, Headers: c.style, KeySecret: []byte("s")})
+	s.guard = guardOf(t, Config{Store: store, Policies: policies, Headers: c.style, KeySecret: []byte("a secret of tests")})
 	s.handler = s.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v, _ := FromContext(r.Context()); v.Allowed {
 			s.mails++

@@ -190,7 +190,7 @@ func TestAwkwardBytes(t *testing.T) {
 		log := new(logBuffer)
 		p := byIP("p", 2)
 		p.Key = ByFunc(func(r *http.Request) string { return r.Header["Raw"][0] })
-		g := guardOf(t, Config{Store: store, Policies: []Policy{p}, Logger: log.logger(), KeySecret: []byte("s")})
+		g := guardOf(t, Config{Store: store, Policies: []Policy{p}, Logger: log.logger(), KeySecret: []byte("a secret of tests")})
 		for _, value := range values {
 			require.Equal(t, 2, passes(t, g, 4, func(int) *http.Request {
 				r := get(client)

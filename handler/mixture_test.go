@@ -96,7 +96,7 @@ func newMixture(t *testing.T, rnd *rand.Rand) *mixture {
 	}
 	cfg := Config{
 		ClientIP: []ClientIP{Direct(), TrustedHops(1), TrustedHops(1).Strict()}[rnd.IntN(3)],
-		Policies: m.policies, Headers: HeaderStyle(rnd.IntN(3)), Verdicts: rnd.IntN(2) == 0, Logger: m.log.logger(), KeySecret: []byte("s"),
+		Policies: m.policies, Headers: HeaderStyle(rnd.IntN(3)), Verdicts: rnd.IntN(2) == 0, Logger: m.log.logger(), KeySecret: []byte("a secret of tests"),
 		Deny: mustPrefixes("192.0.2.3/32"),
 	}
 	if rnd.IntN(3) > 0 {

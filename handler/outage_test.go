@@ -35,7 +35,7 @@ func TestOutageFallsBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, log := newSharedStore(t), new(logBuffer)
 				store.fail = fail
-				g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 5)}, Logger: log.logger(), KeySecret: []byte("s")})
+				g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 5)}, Logger: log.logger(), KeySecret: []byte("a secret of tests")})
 				h := g.Handler(ok)
 				passed := 0
 				for range 20 {
@@ -131,7 +131,7 @@ func TestErrorsAreNoFreePass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, log := newSharedStore(t), new(logBuffer)
 			store.fail = func(context.Context, stores.Hit) error { return kind }
-			g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 5)}, Logger: log.logger(), KeySecret: []byte("s")})
+			g := guardOf(t, Config{Store: store, Policies: []Policy{byIP("p", 5)}, Logger: log.logger(), KeySecret: []byte("a secret of tests")})
 			for range 1000 {
 				w := serve(g.Handler(ok), get(client))
 				require.Equal(t, http.StatusServiceUnavailable, w.Code)

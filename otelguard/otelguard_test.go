@@ -145,7 +145,7 @@ func TestOutageShows(t *testing.T) {
 	m := newMeters()
 	observe, err := New(m)
 	require.NoError(t, err)
-	guard, err := handler.New(handler.Config{Store: failing{}, Failover: failover.Config{}, KeySecret: []byte("secret"), ClientIP: handler.Direct(), Observe: observe,
+	guard, err := handler.New(handler.Config{Store: failing{}, Failover: failover.Config{}, KeySecret: []byte("a secret of tests"), ClientIP: handler.Direct(), Observe: observe,
 		Policies: []handler.Policy{{Name: "each", Limit: stores.FixedWindow(5, time.Hour), Key: handler.ByIP()}}})
 	require.NoError(t, err)
 	h := guard.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

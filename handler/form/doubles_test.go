@@ -81,7 +81,7 @@ func newGuard(t testing.TB, store stores.Store, quota int) *handler.Guard {
 	g, err := handler.New(handler.Config{
 		Store:     store,
 		ClientIP:  handler.Direct(),
-		KeySecret: []byte("test"),
+		KeySecret: []byte("a secret of tests"),
 		Policies:  []handler.Policy{{Name: "contact", Limit: stores.FixedWindow(quota, 10*time.Minute), Key: handler.ByIP()}},
 		Logger:    slog.New(slog.DiscardHandler),
 	})

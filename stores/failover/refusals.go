@@ -19,19 +19,26 @@ const (
 	// window. And what another instance does about the key (a Reset) is seen here.
 	holdLeast = 10 * time.Second
 
-	stripes = 1024
+	stripes = 4096
 )
 
 // refusals remembers what the shared store refused, so that it need not be asked
 // again before its answer can change.
 type refusals struct {
 	mu    sync.Mutex
-	table *table.Table[refusal]
+	table *table.Table[refusal] // by key and quota: a client who can choose among plans has each of them remembered
 
 	// changed counts, for each group of keys, what was done here that may make a
 	// refused key allowed again. An answer whose call began at another count is not
-	// remembered. Groups are chosen by a seeded hash: nobody can aim at one.
+	// remembered, and one from before holds no more. Groups are chosen by a seeded hash:
+	// nobody can aim at one.
 	changed [stripes]atomic.Uint64
+}
+
+// place is the hash of the record of a key, by its hash, for a quota.
+func place(hash uint64, quota int) uint64 {
+	h := hash ^ uint64(quota)*0x9e3779b97f4a7c15
+	return h ^ h>>29
 }
 
 // mark is a reading of changed: refunds in the lower half, resets in the upper.
@@ -42,10 +49,11 @@ const oneReset = 1 << 32
 // crossedReset tells whether a Reset lies between two marks.
 func (m mark) crossedReset(later mark) bool { return m/oneReset != later/oneReset }
 
-// refusal is what was answered about a key. It holds for a limit of this quota and
-// block, for hits of this cost or more; what is left of the quota may suffice for
+// refusal is what was answered about a key. It holds, while nothing changed since the
+// mark, for a limit of this quota and block, for hits of this cost or more; what is left of the quota may suffice for
 // cheaper ones.
 type refusal struct {
+	mark       mark
 	at         int64 // when it was answered
 	end, reset int64 // when a hit of this cost passes; when the whole quota is back
 	block      time.Duration
@@ -94,11 +102,14 @@ func (r *refusals) recall(hit *stores.Hit, now int64) (stores.Decision, bool) {
 	hash := r.table.Hash(hit.Key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := r.table.Find(hash)
+	i := r.table.Find(place(hash, hit.Limit.Quota))
 	if i < 0 || now >= r.table.Until(i) {
 		return stores.Decision{}, false
 	}
 	rec := r.table.At(i)
+	if rec.mark != mark(r.changed[hash%stripes].Load()) {
+		return stores.Decision{}, false
+	}
 	if rec.quota != hit.Limit.Quota || rec.block != hit.Limit.Block || max(1, hit.Cost) < rec.cost {
 		return stores.Decision{}, false
 	}
@@ -131,6 +142,7 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 		return
 	}
 	rec := refusal{
+		mark:      began,
 		at:        now,
 		end:       now + int64(d.RetryAfter),
 		reset:     now + int64(d.ResetAfter),
@@ -144,10 +156,11 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 	if mark(r.changed[hash%stripes].Load()) != began {
 		return
 	}
-	i := r.table.Find(hash)
+	at := place(hash, rec.quota)
+	i := r.table.Find(at)
 	if i < 0 {
-		i = r.table.Insert(hash, now)
-	} else if old := r.table.At(i); now < r.table.Until(i) && old.quota == rec.quota && old.block == rec.block && old.cost < rec.cost {
+		i = r.table.Insert(at, now)
+	} else if old := r.table.At(i); now < r.table.Until(i) && old.mark == began && old.quota == rec.quota && old.block == rec.block && old.cost < rec.cost {
 		// A smaller hit was refused already.
 		if rec.cost > old.costly {
 			old.costly, old.late = rec.cost, rec.end
@@ -160,18 +173,13 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 	r.table.Touch(i, 0)
 }
 
-// drop forgets the key's refusal, and any that is on its way, for a Refund.
+// drop forgets the key's refusals, whatever their quota, and any that is on its way, for
+// a Refund. (Those of the few keys of its group are forgotten with it, and asked for anew.)
 func (r *refusals) drop(hit *stores.Hit) { r.change(hit, 1) }
 
 // reset does so for a Reset.
 func (r *refusals) reset(hit *stores.Hit) { r.change(hit, oneReset) }
 
 func (r *refusals) change(hit *stores.Hit, by uint64) {
-	hash := r.table.Hash(hit.Key)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.changed[hash%stripes].Add(by)
-	if i := r.table.Find(hash); i >= 0 {
-		r.table.Delete(i)
-	}
+	r.changed[r.table.Hash(hit.Key)%stripes].Add(by)
 }

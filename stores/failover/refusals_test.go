@@ -276,3 +276,24 @@ func TestChainOverAFailure(t *testing.T) {
 	require.Equal(t, 3, n)
 	require.Equal(t, "[shared local shared]", fmt.Sprint([]stores.Source{out[0].Source, out[1].Source, out[2].Source}))
 }
+
+// Who can choose among plans by turns has each of them remembered, and a Reset or a Refund
+// of one frees them all.
+func TestHammeringWithPlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		plans := []stores.Limit{stores.FixedWindow(5, 10*time.Minute), stores.FixedWindow(8, 10*time.Minute), stores.FixedWindow(6, 10*time.Minute)}
+		for range 8 {
+			require.True(t, r.hit(t, "k", plans[1]).Allowed)
+		}
+		before, _ := r.fake.count()
+		for i := range 9 * 60 * 10 {
+			require.False(t, r.hit(t, "k", plans[i%3]).Allowed)
+			time.Sleep(100 * time.Millisecond)
+		}
+		calls, _ := r.fake.count()
+		require.LessOrEqual(t, calls-before, 3*7, "about log2(600 s / 10 s)+1 for each plan")
+		require.NoError(t, r.Refund(t.Context(), stores.Hit{Key: "k", Limit: plans[0], Cost: 5}))
+		require.True(t, r.hit(t, "k", plans[1]).Allowed, "what was remembered of the other plan is dropped too")
+	})
+}
