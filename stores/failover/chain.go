@@ -255,7 +255,10 @@ func (s *Store) heard(k *keyed, hit *stores.Hit, d debt, told *stores.Decision, 
 	bound(hit.Limit, told)
 	s.counts.shared.Add(1)
 	k.answered(d, told, certain, began.crossedReset(s.refusals.mark(hit)), now, now-begun)
-	if !told.Allowed && certain {
+	switch {
+	case told.Allowed && hit.Limit.Algorithm != stores.Fixed:
+		s.refusals.outdate(hit)
+	case !told.Allowed && certain:
 		s.refusals.remember(hit, told, began, begun, now)
 	}
 }

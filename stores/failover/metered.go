@@ -28,6 +28,10 @@ type level struct {
 	// unheard: until then the shared store may count a hit whose answer was lost.
 	unheard int64
 
+	// blocked: until then a block holds that began here, since the limit was exceeded and
+	// not only this instance's share. The shared store does not know of it.
+	blocked int64
+
 	resets uint32
 	owing  bool // counted among the debts
 }
@@ -75,7 +79,7 @@ func (k *metered) touch(l *level, i int, us int64) {
 		// What comes behind it waits for it, as long as the bucket is not empty.
 		l.doubtful = max(l.doubtful, k.rule.Until(l.known))
 	}
-	until := max(k.rule.Until(l.known), k.share.Until(l.granted), k.rule.Until(l.owed.level), l.doubtful)
+	until := max(k.rule.Until(l.known), k.share.Until(l.granted), k.rule.Until(l.owed.level), l.doubtful, l.blocked)
 	if l.pending > 0 || l.paying > 0 {
 		// A slot that seems to be over would be given to the next key that comes.
 		until = max(until, us+underWay)
@@ -138,6 +142,9 @@ func (k *metered) take(now int64, owes bool) stores.Decision {
 	k.own(us)
 	l, i := k.open(us)
 	a, blocked := k.decide(l, us)
+	if blocked > l.known.Block && !k.rule.Peek(k.whole(l, us), k.cost, us).Allowed {
+		l.blocked = blocked
+	}
 	if a.Allowed {
 		k.rule.Add(&l.known, k.cost, us)
 		k.share.Add(&l.granted, k.cost, us)

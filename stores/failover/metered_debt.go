@@ -48,9 +48,10 @@ func (k *metered) send(now, due int64) (d debt, wait <-chan struct{}, err error)
 }
 
 // doubted tells whether the hit might be let through by the shared store only
-// because it does not know of all that was let through here.
+// because it does not know of all that was let through here, or of a block that began
+// here.
 func (k *metered) doubted(l *level, us int64) bool {
-	return us < l.doubtful && !k.rule.Peek(k.whole(l, us), k.cost, us).Allowed
+	return us < l.blocked || us < l.doubtful && !k.rule.Peek(k.whole(l, us), k.cost, us).Allowed
 }
 
 func (k *metered) doubts(now int64) bool {

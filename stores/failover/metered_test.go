@@ -249,3 +249,50 @@ func TestShareOfLevels(t *testing.T) {
 		require.Positive(t, d.RetryAfter)
 	})
 }
+
+// A block that began without the store holds when it is back, and hits on it prolong
+// nothing; a share that was used up begins none that outlives the outage.
+func TestBlockOutlivesTheOutage(t *testing.T) {
+	for instances, holds := range map[int]bool{1: true, 2: false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, Config{Instances: instances})
+			limit := stores.FixedWindow(4, time.Minute).BlockFor(time.Hour)
+			r.trip(t, errDown)
+			start := time.Now()
+			for r.hit(t, "k", limit).Allowed {
+			}
+			r.fake.failWith(nil)
+			time.Sleep(openMost)
+			r.hit(t, "other", five)
+			require.Equal(t, Closed, r.Stats().State)
+			if !holds {
+				require.True(t, r.hit(t, "k", limit).Allowed)
+				return
+			}
+			for time.Since(start) < time.Hour-time.Minute {
+				require.False(t, r.hit(t, "k", limit).Allowed, "after %v", time.Since(start))
+				time.Sleep(time.Minute)
+			}
+			time.Sleep(2 * time.Minute)
+			require.True(t, r.hit(t, "k", limit).Allowed)
+		})
+	}
+}
+
+// What a large cost was told to wait is not repeated after a smaller hit was let
+// through.
+func TestRememberedCostIsOutdated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		limit := stores.TokenBucket(10, 10*time.Minute)
+		take := func(cost int) stores.Decision {
+			d, err := r.Take(t.Context(), stores.Hit{Key: "k", Limit: limit, Cost: cost})
+			require.NoError(t, err)
+			return d
+		}
+		require.True(t, take(8).Allowed)
+		require.InDelta(t, 6*time.Minute, take(8).RetryAfter, float64(time.Second))
+		require.True(t, take(2).Allowed)
+		require.InDelta(t, 8*time.Minute, take(8).RetryAfter, float64(time.Second))
+	})
+}

@@ -173,6 +173,17 @@ func (r *refusals) remember(hit *stores.Hit, d *stores.Decision, began mark, sen
 	r.table.Touch(i, 0)
 }
 
+// outdate forgets what was remembered of costlier hits when a cheaper one was let through:
+// in a bucket, or where windows slide, they now wait for longer than was said.
+func (r *refusals) outdate(hit *stores.Hit) {
+	at := place(r.table.Hash(hit.Key), hit.Limit.Quota)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := r.table.Find(at); i >= 0 {
+		r.table.Delete(i)
+	}
+}
+
 // drop forgets the key's refusals, whatever their quota, and any that is on its way, for
 // a Refund. (Those of the few keys of its group are forgotten with it, and asked for anew.)
 func (r *refusals) drop(hit *stores.Hit) { r.change(hit, 1) }
