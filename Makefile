@@ -19,7 +19,7 @@ STARTS   ?= 50
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # What needs other modules than the kit's own is a module of its own.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard benchmarks/go.mod otelguard/go.mod internal/coldstart/config/go.mod))
+MODULES := . $(patsubst %/go.mod,%,$(wildcard benchmarks/go.mod otelguard/go.mod internal/*/go.mod internal/coldstart/config/go.mod))
 
 NPM_READY := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard internal/*/*/package-lock.json))
 
