@@ -157,6 +157,9 @@ type load struct {
 func (s *Store) load(c *call, ch *chain) *load {
 	most := len(ch.hits) - ch.n
 	l := &load{begun: s.clock.Now()}
+	if s.closed(c, &ch.hits[ch.n], l.begun) != nil {
+		return l // before a deadline is set, which in an outage no request should pay for
+	}
 	due, ok := s.due(c, l.begun)
 	if !ok {
 		return l

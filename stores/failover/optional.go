@@ -9,8 +9,9 @@ import (
 	"github.com/sallyport/sallyport/stores"
 )
 
-// Supports implements stores.Supporter: both the shared store and the fallback have
-// to serve the limit. A shared store without Supports is taken to serve all.
+// Supports implements stores.Supporter by the shared store's: the fallback serves every
+// limit. A shared store without Supports is taken to serve all; what it then refuses with
+// errors.ErrUnsupported is returned by each Take.
 func (s *Store) Supports(limit stores.Limit) error {
 	if s == nil || s.shared == nil {
 		return errNil
